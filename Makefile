@@ -1,0 +1,39 @@
+# `make demo` and `make test` are all a newcomer needs; both set up .venv from requirements.lock first.
+PYTHON ?= python3
+VENV := .venv
+READY := $(VENV)/.ready
+JOBS ?= 2
+
+.PHONY: help demo test check lock clean
+
+help:
+	@echo "make demo    three voters and a worker on loopback, live, with the owner killed midway (Ctrl-C ends it; DEMO_SECONDS=25 ends by itself)"
+	@echo "make test    the whole test suite, under 5 minutes on 2 cores"
+	@echo "make check   ruff, mypy --strict, import-linter"
+	@echo "make lock    write requirements.lock anew from pyproject.toml"
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "fencepost needs Python 3.11 or newer; '$(PYTHON)' is older. Try: make PYTHON=python3.11 ..." >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { echo "cannot make a virtual environment: on Debian, apt-get install python3-venv" >&2; exit 1; }
+	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $(READY)
+
+demo: $(READY)
+	@$(VENV)/bin/python deploy/demo/demo.py
+
+test: $(READY)
+	$(VENV)/bin/python -m pytest -q -n $(JOBS) --dist worksteal
+
+check: $(READY)
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports --no-cache
+
+lock: $(READY)
+	$(VENV)/bin/python -m pip install --quiet pip-tools
+	$(VENV)/bin/pip-compile --quiet --extra dev --allow-unsafe --generate-hashes --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-options --no-emit-trusted-host --output-file requirements.lock pyproject.toml
+
+clean:
+	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

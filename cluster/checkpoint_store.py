@@ -1,0 +1,136 @@
+"""checkpoint.db: the state machine's tables, with the applied index and the running digest inside.
+
+Its commits need no fsync (`synchronous=NORMAL`, so a crash leaves a prefix of them): the log holds every applied
+entry on disk and applies again what this file lacks. A missing file is made again from the log.
+"""
+
+import hashlib
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, TypeVar
+
+import msgspec
+
+from cluster.database import open_reader, open_writer, unusable
+from cluster.frames import NO_OP
+from cluster.log_store import Entry
+from cluster.outcome import FailStop, Unfit
+from cluster.ports import Identity, StateMachine
+from cluster.unfailing import Unfailing
+
+T = TypeVar("T")
+
+FORMAT: Final = 1
+FILE_NAME: Final = "checkpoint.db"
+INITIAL_INDEX: Final = 1  # the library's initial entry is applied by definition
+_NO_DIGEST: Final = bytes(32)
+_packed: Final = msgspec.msgpack.Encoder(order="deterministic")
+
+_SCHEMA: Final = """
+CREATE TABLE cluster_applied (
+  one INTEGER PRIMARY KEY CHECK (one = 1), format INTEGER NOT NULL, machine_version INTEGER NOT NULL,
+  cluster_id TEXT NOT NULL, generation INTEGER NOT NULL,
+  applied_index INTEGER NOT NULL, applied_term INTEGER NOT NULL, digest BLOB NOT NULL)
+"""
+
+
+class CheckpointStore:
+    """What the committed commands made of the state, up to `applied_index`.
+
+    Attributes:
+        applied_index: the last entry applied, committed to this file or not.
+        applied_term: the term of that entry.
+        digest: sha256 over all applied entries and their results; equal on all voters at equal index.
+    """
+
+    def __init__(self, path: Path, identity: Identity, machine: StateMachine) -> None:
+        """Open the file, or make it where there is none.
+
+        Raises:
+            Unfit: it cannot be used, belongs to another cluster, or was written by another version.
+        """
+        self._machine = machine
+        self._writer = open_writer(path, "NORMAL", create=True)
+        try:
+            self.applied_index, self.applied_term, self.digest = self._load(path, identity)
+            self._reader = open_reader(path)
+        except BaseException:
+            self._writer.close()
+            raise
+        self._begun = False
+
+    def _load(self, path: Path, identity: Identity) -> tuple[int, int, bytes]:
+        try:
+            if self._writer.execute("SELECT 1 FROM sqlite_schema WHERE name = 'cluster_applied'").fetchone() is None:
+                self._create(identity)
+            row = self._writer.execute(
+                "SELECT format, machine_version, cluster_id, generation, applied_index, applied_term, digest"
+                " FROM cluster_applied"
+            ).fetchone()
+        except sqlite3.Error as error:
+            raise unusable(path, error) from error
+        if row is None or row[:2] != (FORMAT, self._machine.version):
+            raise Unfit(
+                f"{path}: written by another version of this program; start that version, or move the file away"
+            )
+        if row[2:4] != (identity.cluster_id, identity.generation):
+            raise Unfit(f"{path}: it belongs to another cluster or restore generation; move it away")
+        return int(row[4]), int(row[5]), bytes(row[6])
+
+    def _create(self, identity: Identity) -> None:
+        """Make everything in one transaction: a crash leaves an empty file, which the next start fills."""
+        self._writer.execute("BEGIN IMMEDIATE")
+        self._writer.execute(_SCHEMA)
+        self._machine.create(self._writer)
+        row = (FORMAT, self._machine.version, identity.cluster_id, identity.generation, INITIAL_INDEX, _NO_DIGEST)
+        self._writer.execute("INSERT INTO cluster_applied VALUES (1, ?, ?, ?, ?, ?, 0, ?)", row)
+        self._writer.execute("COMMIT")
+
+    def apply(self, entry: Entry) -> object:
+        """Apply the next entry, inside the transaction that `commit()` ends; return the machine's result.
+
+        Raises:
+            FailStop: the entry is not the next one, or the machine raised, which it promised not to.
+        """
+        if entry.index != self.applied_index + 1:
+            raise FailStop(f"entry {entry.index} cannot be applied after {self.applied_index}")
+        with Unfailing(f"applying entry {entry.index}"):
+            if not self._begun:
+                self._writer.execute("BEGIN IMMEDIATE")
+                self._begun = True
+            result = None if entry.command == NO_OP else self._machine.apply(self._writer, entry.command[1:])
+            step = _packed.encode((self.digest, entry.index, entry.term, entry.command, result))
+            self.digest = hashlib.sha256(step).digest()
+        self.applied_index, self.applied_term = entry.index, entry.term
+        return result
+
+    def commit(self) -> None:
+        """Commit what was applied since the last commit, the applied index and digest with it.
+
+        Raises:
+            FailStop: the commit failed.
+        """
+        if not self._begun:
+            return
+        with Unfailing("writing checkpoint.db"):
+            self._writer.execute(
+                "UPDATE cluster_applied SET applied_index = ?, applied_term = ?, digest = ?",
+                (self.applied_index, self.applied_term, self.digest),
+            )
+            self._writer.execute("COMMIT")
+        self._begun = False
+
+    def read(self, query: Callable[[sqlite3.Connection], T]) -> T:
+        """Run a query on committed state, in one snapshot; it cannot write."""
+        self._reader.execute("BEGIN")
+        try:
+            return query(self._reader)
+        finally:
+            if self._reader.in_transaction:  # a failing disk may have ended it already
+                self._reader.execute("ROLLBACK")
+
+    def close(self) -> None:
+        """Close the file; what was not committed is gone, and will be applied again."""
+        self._reader.close()
+        self._writer.close()

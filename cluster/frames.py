@@ -1,0 +1,225 @@
+"""Every frame that crosses a Raft link: strict msgpack, enumerated kinds, bounded numbers (DESIGN 3.1, Transport).
+
+The first frame each way is a `Hello`; every later one is a `Frame`: a message together with the session it
+belongs to, the term it was written in, and the sender's wall clock and applied index.
+"""
+
+import hashlib
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta, Struct
+
+from cluster.ports import Identity
+
+PROTOCOL_VERSION: Final = 1
+HELLO_MAX_BYTES: Final = 4096
+MAX_COMMAND_BYTES: Final = 4 << 20
+MAX_BATCH_BYTES: Final = 1 << 20  # of entries in one Append; one command may exceed it and then travels alone
+MAX_WINDOW_BYTES: Final = 4 << 20  # of entries on their way to one peer, not acknowledged yet
+MAX_FRAME_BYTES: Final = 8 << 20
+LINK_QUEUE_BYTES: Final = 2 * MAX_FRAME_BYTES  # what a link must be able to queue before it counts as overflowing
+NONCE_BYTES: Final = 16
+
+REGULAR: Final = b"\x00"  # first byte of a command of the state machine
+NO_OP: Final = b"\x01"  # the whole command of a no-op
+
+_LARGEST: Final = 1 << 62
+Count = Annotated[int, Meta(ge=0, le=_LARGEST)]
+Index = Annotated[int, Meta(ge=1, le=_LARGEST)]
+Word = Annotated[str, Meta(max_length=200)]
+
+
+class Malformed(Exception):
+    """A frame that no voter of this version writes; it is dropped or refused and changes nothing."""
+
+
+class Hello(Struct, frozen=True):
+    """Who dials or answers, and where it stands. Everything in it is durable at the sender.
+
+    Fields of a later version are skipped, so that its sender is refused for its version and not as noise.
+
+    Attributes:
+        version: protocol version of every frame that follows.
+        cluster_id: lower-case UUID of the cluster.
+        generation: restore generation.
+        name: the sender's name.
+        disk_id: identity of the sender's disk.
+        term: Raft term.
+        last_index: index of the last log entry.
+        nonce: 16 random bytes, fresh for this connection.
+    """
+
+    version: Count
+    cluster_id: Word
+    generation: Count
+    name: Word
+    disk_id: Word
+    term: Count
+    last_index: Index
+    nonce: Annotated[bytes, Meta(min_length=NONCE_BYTES, max_length=NONCE_BYTES)]
+
+
+class Standing(Struct, frozen=True, array_like=True, tag=1, forbid_unknown_fields=True):
+    """First message of a link, then one a second: where the sender's log ends. Genesis and status live on it."""
+
+    last_index: Index
+
+
+class Append(Struct, frozen=True, array_like=True, tag=2, forbid_unknown_fields=True):
+    """A leader's entries after `prev_index`, each (term, command); no entries = a heartbeat."""
+
+    commit_index: Index
+    prev_index: Index
+    prev_term: Count
+    entries: tuple[tuple[Count, bytes], ...]
+
+
+class Matched(Struct, frozen=True, array_like=True, tag=3, forbid_unknown_fields=True):
+    """The sender's synced log equals the leader's of this term up to `index`, and it may hold more."""
+
+    index: Index
+
+
+class Conflict(Struct, frozen=True, array_like=True, tag=4, forbid_unknown_fields=True):
+    """The sender's log does not hold the entry before the batch; `next_index` is where to try next."""
+
+    next_index: Index
+
+
+class Alive(Struct, frozen=True, array_like=True, tag=5, forbid_unknown_fields=True):
+    """No claim but the term of its frame: the answer to a message of an older term."""
+
+
+class RequestVote(Struct, frozen=True, array_like=True, tag=6, forbid_unknown_fields=True):
+    """A candidate asks for a vote in the term of its frame; the rest says how far its log goes."""
+
+    last_index: Index
+    last_term: Count
+
+
+class Vote(Struct, frozen=True, array_like=True, tag=7, forbid_unknown_fields=True):
+    """The sender's one vote of the term of its frame."""
+
+
+class Goodbye(Struct, frozen=True, array_like=True, tag=8, forbid_unknown_fields=True):
+    """Last frame of a link: why its sender ends it."""
+
+    why: Word
+
+
+Message = Standing | Append | Matched | Conflict | Alive | RequestVote | Vote | Goodbye
+
+
+class Frame(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """One message and what travels beside it.
+
+    Attributes:
+        session: the link it belongs to; a frame of any other session is dropped.
+        term: the sender's term when it wrote the message.
+        wall_ms: the sender's wall clock when the frame left, milliseconds since the epoch, UTC.
+        applied_index: what the sender's state machine had applied when the frame left.
+        message: one of the enumerated kinds.
+    """
+
+    session: Word
+    term: Count
+    wall_ms: Annotated[int, Meta(ge=-_LARGEST, le=_LARGEST)]
+    applied_index: Index
+    message: Message
+
+
+_packed: Final = msgspec.msgpack.Encoder()
+_hello_of: Final = msgspec.msgpack.Decoder(Hello)
+_frame_of: Final = msgspec.msgpack.Decoder(Frame)
+
+
+def encode_hello(hello: Hello) -> bytes:
+    """Return the frame of a hello."""
+    return _packed.encode(hello)
+
+
+def decode_hello(frame: bytes) -> Hello:
+    """Return the hello in a link's first frame.
+
+    Raises:
+        Malformed: it is too large or not a hello; its text never repeats bytes of the frame.
+    """
+    if len(frame) > HELLO_MAX_BYTES:
+        raise Malformed(f"a hello of {len(frame)} bytes; at most {HELLO_MAX_BYTES} are read")
+    try:
+        return _hello_of.decode(frame)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise Malformed("not a hello of this protocol") from error
+
+
+def check_hello(identity: Identity, hello: Hello) -> str | None:
+    """Return None when the two may speak, else why not, in words for both logs."""
+    disk_id = identity.members.get(hello.name)
+    faults = (
+        (
+            hello.version != PROTOCOL_VERSION,
+            f"it speaks protocol version {hello.version}, this voter speaks {PROTOCOL_VERSION}",
+        ),
+        (
+            hello.cluster_id != identity.cluster_id,
+            f"it belongs to cluster {hello.cluster_id}, this voter to {identity.cluster_id}",
+        ),
+        (
+            hello.generation != identity.generation,
+            f"it is of restore generation {hello.generation}, this voter of {identity.generation}",
+        ),
+        (hello.name == identity.name, f"it calls itself {hello.name}, which is this voter's own name"),
+        (disk_id is None, f"{hello.name} is a stranger: no member of this cluster has that name"),
+        (hello.disk_id != disk_id, f"{hello.name} speaks from another disk than the one it became a member with"),
+    )
+    return next((reason for wrong, reason in faults if wrong), None)
+
+
+def session_of(dialer_nonce: bytes, listener_nonce: bytes) -> str:
+    """Return the identity of a link from both nonces: 32 hex digits, the same at both ends, never used again."""
+    return hashlib.sha256(dialer_nonce + listener_nonce).hexdigest()[:32]
+
+
+def goodbye(session: str, why: str) -> bytes:
+    """Return the last frame of a link; claims no term. Before a session exists, `session` is empty."""
+    return encode_frame(Frame(session=session, term=0, wall_ms=0, applied_index=1, message=Goodbye(why[:200])))
+
+
+def encode_frame(frame: Frame) -> bytes:
+    """Return the bytes of a frame."""
+    return _packed.encode(frame)
+
+
+def decode_frame(frame: bytes) -> Frame:
+    """Return the frame in these bytes.
+
+    Raises:
+        Malformed: too large, of an unknown kind, or no leader of this version would have written its entries.
+    """
+    if len(frame) > MAX_FRAME_BYTES:
+        raise Malformed(f"a frame of {len(frame)} bytes; at most {MAX_FRAME_BYTES} are read")
+    try:
+        decoded = _frame_of.decode(frame)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise Malformed("not a frame of this protocol") from error
+    if isinstance(decoded.message, Append):
+        _check_entries(decoded.term, decoded.message)
+    return decoded
+
+
+def _check_entries(term: int, append: Append) -> None:
+    """Terms never fall along a log nor exceed the leader's, and only two kinds of command exist."""
+    if append.prev_index == 1 and append.prev_term != 0:
+        raise Malformed("the initial entry has term 0")
+    previous = append.prev_term
+    for entry_term, command in append.entries:
+        if not previous <= entry_term <= term:
+            raise Malformed("terms of entries fall, or exceed the leader's")
+        if command[:1] != REGULAR and command != NO_OP:
+            raise Malformed("an entry of an unknown kind of command")
+        if len(command) > MAX_COMMAND_BYTES + len(REGULAR):
+            raise Malformed("an entry larger than any command may be")
+        previous = entry_term
+    if previous > term:
+        raise Malformed("the entry before the batch is of a later term than its leader's")

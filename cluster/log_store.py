@@ -1,0 +1,207 @@
+"""raft.db: the log, the term, the vote and the commit index of one voter, and who it is.
+
+Memory leads the disk only until `sync()`, and nothing that claims durability leaves this process before it:
+the replica syncs before it releases acknowledgements, votes and terms. Until there are snapshots the log is
+kept whole, from index 1 on, and mirrored in memory.
+"""
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from cluster.database import open_writer, unusable
+from cluster.frames import NO_OP
+from cluster.outcome import FailStop, Unfit
+from cluster.ports import Identity
+from cluster.unfailing import Unfailing
+
+FORMAT: Final = 1
+FILE_NAME: Final = "raft.db"
+
+_SCHEMA: Final = """
+CREATE TABLE log (idx INTEGER PRIMARY KEY, term INTEGER NOT NULL, command BLOB NOT NULL);
+CREATE TABLE standing (
+  one INTEGER PRIMARY KEY CHECK (one = 1), term INTEGER NOT NULL, voted_for TEXT, commit_index INTEGER NOT NULL);
+CREATE TABLE identity (
+  one INTEGER PRIMARY KEY CHECK (one = 1), format INTEGER NOT NULL, cluster_id TEXT NOT NULL,
+  generation INTEGER NOT NULL, name TEXT NOT NULL, disk_id TEXT NOT NULL);
+CREATE TABLE member (name TEXT PRIMARY KEY, disk_id TEXT NOT NULL) WITHOUT ROWID;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of the log; the command begins with its kind (`frames.REGULAR`) or is `frames.NO_OP`."""
+
+    command: bytes
+    index: int
+    term: int
+
+
+def create(path: Path, identity: Identity) -> None:
+    """Write a voter's file at genesis: its identity, term 0, and the library's initial entry.
+
+    Raises:
+        Unfit: the file cannot be written.
+    """
+    db = open_writer(path, "FULL", create=True)
+    try:
+        db.executescript(f"BEGIN IMMEDIATE; {_SCHEMA}")
+        db.execute("INSERT INTO log VALUES (1, 0, ?)", (NO_OP,))
+        db.execute("INSERT INTO standing VALUES (1, 0, NULL, 1)")
+        who = (FORMAT, identity.cluster_id, identity.generation, identity.name, identity.disk_id)
+        db.execute("INSERT INTO identity VALUES (1, ?, ?, ?, ?, ?)", who)
+        db.executemany("INSERT INTO member VALUES (?, ?)", sorted(identity.members.items()))
+        db.execute("COMMIT")
+    except sqlite3.Error as error:
+        raise unusable(path, error) from error
+    finally:
+        db.close()
+
+
+class LogStore:
+    """The log and what Raft must never forget."""
+
+    def __init__(self, path: Path) -> None:
+        """Read the whole file.
+
+        Raises:
+            Unfit: it cannot be read, or what it holds cannot be a log.
+        """
+        self._db = open_writer(path, "FULL")
+        try:
+            self.term, self.voted_for, self.commit_index = _standing(path, self._db)
+            self.entries = _entries(path, self._db, self.term, self.commit_index)
+        except BaseException:
+            self._db.close()
+            raise
+        self.synced_index = self.last_index
+        self._cut_from: int | None = None
+        self._unsynced = False
+        self._claims_unsynced = False
+
+    @property
+    def last_index(self) -> int:
+        """Index of the last entry."""
+        return len(self.entries)
+
+    @property
+    def last_term(self) -> int:
+        """Term of the last entry."""
+        return self.entries[-1].term
+
+    @property
+    def claims_unsynced(self) -> bool:
+        """Whether the term or the vote in memory is not on disk yet: then nothing at all may leave."""
+        return self._claims_unsynced
+
+    def entry(self, index: int) -> Entry:
+        """Return the entry at an index that the log holds."""
+        return self.entries[index - 1]
+
+    def after(self, index: int, limit: int) -> Sequence[Entry]:
+        """Return the entries behind an index, at most `limit`."""
+        return self.entries[index : index + limit]
+
+    def append(self, command: bytes, index: int, term: int) -> None:
+        """Add one entry at the end, in memory until `sync()`.
+
+        Raises:
+            FailStop: it would leave a gap or let terms fall.
+        """
+        if index != self.last_index + 1 or term < self.last_term or term > self.term:
+            raise FailStop(f"entry {index} of term {term} does not follow {self.last_index} of term {self.last_term}")
+        self.entries.append(Entry(command, index, term))
+        self._unsynced = True
+
+    def truncate_from(self, index: int) -> None:
+        """Drop the entries from an index on, in memory until `sync()`.
+
+        Raises:
+            FailStop: one of them is committed.
+        """
+        if index <= self.commit_index:
+            raise FailStop(f"truncating from {index} would drop committed entries (up to {self.commit_index})")
+        del self.entries[index - 1 :]
+        if index <= self.synced_index:
+            self._cut_from = index if self._cut_from is None else min(self._cut_from, index)
+            self.synced_index = index - 1
+            self._unsynced = True
+
+    def set_term(self, term: int, voted_for: str | None) -> None:
+        """Note the term and the vote in it, in memory until `sync()`.
+
+        Raises:
+            FailStop: the term goes back, or the one vote of a term would change.
+        """
+        if term < self.term or (term == self.term and self.voted_for not in {None, voted_for}):
+            raise FailStop(f"term {self.term} (vote {self.voted_for}) cannot become {term} (vote {voted_for})")
+        if (term, voted_for) != (self.term, self.voted_for):
+            self.term, self.voted_for = term, voted_for
+            self._unsynced = self._claims_unsynced = True
+
+    def set_commit(self, index: int) -> None:
+        """Note how far the log is committed; it reaches the disk with whatever is synced next.
+
+        Raises:
+            FailStop: it goes back or beyond the log.
+        """
+        if not self.commit_index <= index <= self.last_index:
+            raise FailStop(f"commit index {self.commit_index} cannot become {index} in a log of {self.last_index}")
+        self.commit_index = index
+
+    def sync(self) -> None:
+        """Bring the disk up to memory.
+
+        Blocks: for one fsync, when there is anything to write.
+
+        Raises:
+            FailStop: the write failed; memory is ahead of the disk and this process must end.
+        """
+        if not self._unsynced:
+            return
+        with Unfailing("writing raft.db"):
+            self._db.execute("BEGIN IMMEDIATE")
+            if self._cut_from is not None:
+                self._db.execute("DELETE FROM log WHERE idx >= ?", (self._cut_from,))
+            fresh = ((entry.index, entry.term, entry.command) for entry in self.entries[self.synced_index :])
+            self._db.executemany("INSERT INTO log VALUES (?, ?, ?)", fresh)
+            standing = (self.term, self.voted_for, self.commit_index)
+            self._db.execute("UPDATE standing SET term = ?, voted_for = ?, commit_index = ?", standing)
+            self._db.execute("COMMIT")
+        self.synced_index = self.last_index
+        self._cut_from = None
+        self._unsynced = self._claims_unsynced = False
+
+    def close(self) -> None:
+        """Close the file; what was not synced is gone, as after a crash."""
+        self._db.close()
+
+
+def _standing(path: Path, db: sqlite3.Connection) -> tuple[int, str | None, int]:
+    try:
+        row = db.execute("SELECT term, voted_for, commit_index FROM standing").fetchone()
+    except sqlite3.Error as error:
+        raise unusable(path, error) from error
+    if row is None:
+        raise Unfit(f"{path}: it holds no term; restore this voter's disk")
+    term, voted_for, commit_index = row
+    return int(term), voted_for, int(commit_index)
+
+
+def _entries(path: Path, db: sqlite3.Connection, term: int, commit_index: int) -> list[Entry]:
+    try:
+        rows = db.execute("SELECT command, idx, term FROM log ORDER BY idx").fetchall()
+    except sqlite3.Error as error:
+        raise unusable(path, error) from error
+    entries = [Entry(*row) for row in rows]
+    previous = 0
+    for position, entry in enumerate(entries, start=1):
+        if entry.index != position or entry.term < previous:
+            raise Unfit(f"{path}: the log is damaged at entry {position}; restore this voter's disk")
+        previous = entry.term
+    if previous > term or commit_index > len(entries):
+        raise Unfit(f"{path}: its term or commit index does not fit its log; restore this voter's disk")
+    return entries

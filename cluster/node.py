@@ -1,0 +1,239 @@
+"""One voter in an asyncio loop: the shell around the step machine of `cluster/replica.py`."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Collection
+from pathlib import Path
+from typing import Final, Self, TypeVar
+
+import structlog
+
+from cluster import checkpoint_store, log_store
+from cluster.audit import check_library
+from cluster.checkpoint_store import CheckpointStore
+from cluster.identity import FolderLock, check_identity, read_identity
+from cluster.log_store import LogStore
+from cluster.outcome import Applied
+from cluster.ports import Clock, Identity, Leadership, Link, PeerClock, Randomness, StateMachine, Status, Timing
+from cluster.proposals import Answer, Outcome
+from cluster.replica import Replica
+
+T = TypeVar("T")
+
+_log = structlog.get_logger("cluster.node")
+
+
+class Node:
+    """One voter. All methods belong to the thread of one event loop.
+
+    Attributes:
+        identity: who this disk is.
+    """
+
+    def __init__(self, replica: Replica, lock: FolderLock, tick_s: float) -> None:
+        """Take over an open replica and the lock of its folder; most callers want `open()`."""
+        self.identity: Final[Identity] = replica.identity
+        self._replica = replica
+        self._lock = lock
+        self._tick_s = tick_s
+        self._wake = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._seen = replica.leadership
+        self._refused = 0
+        self._closing = False
+
+    @classmethod
+    def open(
+        cls,
+        data_dir: Path,
+        *,
+        name: str,
+        cluster_id: str,
+        members: Collection[str],
+        machine: StateMachine,
+        clock: Clock,
+        randomness: Randomness,
+        timing: Timing,
+    ) -> Self:
+        """Open a voter's folder, checked and locked.
+
+        Args:
+            data_dir: made by `identity.create_disk`.
+            name: this voter, as configured.
+            cluster_id: its cluster, as configured.
+            members: all voters' names as configured, this one's included.
+            machine: what commands mean.
+            clock: both clocks of this host.
+            randomness: for election timeouts.
+            timing: Raft's lengths of time.
+
+        Raises:
+            Unfit: the folder, the configuration or the installed library cannot be used; nothing on disk was changed.
+        """
+        check_library()
+        identity = read_identity(data_dir)
+        check_identity(identity, data_dir, name=name, cluster_id=cluster_id, members=members)
+        lock = FolderLock.take(data_dir)
+        opened: list[LogStore | CheckpointStore] = []
+        try:
+            log = LogStore(data_dir / log_store.FILE_NAME)
+            opened.append(log)
+            checkpoint = CheckpointStore(data_dir / checkpoint_store.FILE_NAME, identity, machine)
+            opened.append(checkpoint)
+            replica = Replica(identity, log, checkpoint, clock=clock, randomness=randomness, timing=timing)
+        except BaseException:
+            for store in reversed(opened):
+                store.close()
+            lock.release()
+            raise
+        return cls(replica, lock, timing.tick_s)
+
+    async def run(self) -> None:
+        """Tick on every event and every `tick_s`, until `close()` or cancellation.
+
+        Raises:
+            FailStop: the process must end without answering anything more; no tick follows.
+        """
+        while not self._closing:
+            again = self._replica.tick()
+            self._publish()
+            if again:
+                self._wake.set()
+            await self._pause()
+
+    async def _pause(self) -> None:
+        """Wait for an event, at most one tick; always gives other tasks a turn."""
+        timer = asyncio.get_running_loop().call_later(self._tick_s, self._wake.set)
+        try:
+            if self._wake.is_set():
+                await asyncio.sleep(0)
+            await self._wake.wait()
+        finally:
+            timer.cancel()
+        self._wake.clear()
+
+    def _publish(self) -> None:
+        """Tell of a new role or term, and of refused frames, once a tick is committed."""
+        if self._replica.refused_frames != self._refused:
+            self._refused = self._replica.refused_frames
+            _log.warning("frames refused", since_start=self._refused)
+        now = self._replica.leadership
+        if now != self._seen:
+            self._seen = now
+            _log.info("role", role=now.role, term=now.term, leader=self._replica.status().leader)
+            self._ring()
+
+    def _ring(self) -> None:
+        """Wake everybody who waits for a change."""
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    async def close(self) -> None:
+        """End `run()`, answer what is pending, close the stores, give up the folder. Idempotent.
+
+        A proposal that was appended ends in `OutcomeUnknown`, one that was only queued in `NotApplied(CLOSED)`.
+        """
+        self._closing = True
+        self._wake.set()
+        self._ring()
+        self._replica.close()
+        self._lock.release()
+
+    # ---- the transport's side
+
+    def hello(self, nonce: bytes) -> bytes:
+        """Return the first frame for a new link; `nonce` is 16 random bytes, fresh for it."""
+        return self._replica.hello(nonce)
+
+    def connected(self, link: Link) -> None:
+        """A link is up, both hellos checked; an older link of the same peer counts as ended."""
+        self._replica.connected(link)
+        self._wake.set()
+
+    def received(self, link: Link, frame: bytes) -> None:
+        """A frame came in."""
+        self._replica.received(link, frame)
+        self._wake.set()
+
+    def disconnected(self, link: Link) -> None:
+        """A link ended."""
+        self._replica.disconnected(link)
+        self._wake.set()
+
+    # ---- the callers' side
+
+    async def propose(self, command: bytes) -> Applied:
+        """Replicate a command and return what applying it said, once this voter has committed it too.
+
+        Blocks: until it is applied, or leadership or this voter ends. If the caller is cancelled, the proposal is
+        not taken back and its outcome is unknown.
+
+        Raises:
+            NotApplied: it is in no log and never will be; it is safe to repeat.
+            OutcomeUnknown: it may be applied now, later or never.
+        """
+        return await self._answered(lambda answer: self._replica.propose(command, answer))
+
+    async def barrier(self) -> int:
+        """Commit a no-op in the current term and return the index applied with it.
+
+        A read that follows sees every command that was acknowledged, anywhere, before this call.
+
+        Blocks: as `propose`.
+
+        Raises:
+            NotApplied: this voter does not lead, or too much waits.
+            OutcomeUnknown: leadership ended.
+        """
+        return (await self._answered(self._replica.barrier)).index
+
+    async def read(self, query: Callable[[sqlite3.Connection], T]) -> T:
+        """Run a query on this voter's state of committed ticks, in one snapshot; it cannot write.
+
+        Raises:
+            NotApplied: the voter is closed.
+        """
+        return self._replica.read(query)
+
+    async def leadership(self) -> AsyncIterator[Leadership]:
+        """Yield the current term and role, then each change (several may become one), until `close()`."""
+        told: Leadership | None = None
+        while not self._closing:
+            if self._seen == told:
+                await self._changed.wait()
+            else:
+                told = self._seen
+                yield told
+
+    def status(self) -> Status:
+        """Return this voter's own view; nothing in it is linearizable."""
+        return self._replica.status()
+
+    def clocks(self) -> tuple[PeerClock, ...]:
+        """Return the newest wall clock of each peer heard."""
+        return self._replica.clocks()
+
+    def resign(self, why: str) -> None:
+        """Step down if leading, and let another voter win the next election.
+
+        Args:
+            why: for the log.
+        """
+        _log.warning("resign", why=why, role=self._seen.role, term=self._seen.term)
+        self._replica.resign()
+        self._wake.set()
+
+    async def _answered(self, ask: Callable[[Answer], None]) -> Applied:
+        future: asyncio.Future[Applied] = asyncio.get_running_loop().create_future()
+
+        def answer(outcome: Outcome) -> None:
+            if future.done():
+                return  # the caller was cancelled
+            if isinstance(outcome, Applied):
+                future.set_result(outcome)
+            else:
+                future.set_exception(outcome)
+
+        ask(answer)
+        self._wake.set()
+        return await future

@@ -1,0 +1,75 @@
+"""Who is linked to this voter now, and what each peer last said of itself."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final
+
+from cluster.frames import Frame, Standing
+from cluster.ports import Link, PeerClock, PeerStatus
+
+INITIAL_INDEX: Final = 1  # of the entry that every log begins with
+
+
+@dataclass(slots=True)
+class _Heard:
+    """The newest words of one peer, over this link or an earlier one."""
+
+    clock: PeerClock | None = None
+    applied_index: int = INITIAL_INDEX
+    at_genesis: bool = False  # as said over the current link
+
+
+class Roster:
+    """The fixed peers of one voter.
+
+    Attributes:
+        links: the current link of each linked peer.
+    """
+
+    def __init__(self, peers: Collection[str]) -> None:
+        self._heard = {peer: _Heard() for peer in sorted(peers)}
+        self.links: dict[str, Link] = {}
+
+    def knows(self, link: Link) -> bool:
+        """Whether the other end is a member."""
+        return link.peer in self._heard
+
+    def current(self, link: Link) -> bool:
+        """Whether this is the peer's newest link; what comes over any other is dropped."""
+        return self.links.get(link.peer) is link
+
+    def link_up(self, link: Link) -> None:
+        """Note a peer's new link; the caller has taken down an older one."""
+        self.links[link.peer] = link
+
+    def link_down(self, link: Link) -> None:
+        """Forget a peer's link, and with it whether the peer is at genesis."""
+        del self.links[link.peer]
+        self._heard[link.peer].at_genesis = False
+
+    def heard(self, peer: str, frame: Frame, seen_mono_s: float) -> None:
+        """Note what a peer's frame says beside its message."""
+        heard = self._heard[peer]
+        heard.clock = PeerClock(peer, frame.wall_ms, seen_mono_s)
+        heard.applied_index = frame.applied_index
+        if isinstance(frame.message, Standing):
+            heard.at_genesis = frame.term == 0 and frame.message.last_index == INITIAL_INDEX
+
+    def all_at_genesis(self) -> bool:
+        """Whether every peer is linked and has said over that link that its disk has no history.
+
+        Only then may a voter without history call the first election: a cluster that has one must not be outvoted
+        by empty disks.
+        """
+        return all(peer in self.links and heard.at_genesis for peer, heard in self._heard.items())
+
+    def clocks(self) -> tuple[PeerClock, ...]:
+        """Return the newest wall clock of each peer heard."""
+        return tuple(heard.clock for heard in self._heard.values() if heard.clock is not None)
+
+    def statuses(self) -> tuple[PeerStatus, ...]:
+        """Return what is known of each peer."""
+        return tuple(
+            PeerStatus(peer, connected=peer in self.links, applied_index=heard.applied_index)
+            for peer, heard in self._heard.items()
+        )

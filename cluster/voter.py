@@ -1,0 +1,321 @@
+"""PySyncObj as a step machine, with the guards without which it loses acknowledged commands.
+
+The only file that touches the library's private names; `cluster/audit.py` lists them. Which hazard each guard
+closes stands in the table of `cluster/DESIGN.md` (letters as there).
+"""
+
+# ruff: noqa: N802, N803, SLF001 - the library's own names are read, called and replaced here
+
+from collections.abc import Sequence
+from typing import Final
+
+from pysyncobj import SyncObj
+
+from cluster.checkpoint_store import CheckpointStore
+from cluster.following import judge
+from cluster.frames import Alive, Append, Conflict, Goodbye, Matched, Message, RequestVote, Standing, Vote
+from cluster.library import Peer, Post, Wire, configuration
+from cluster.log_store import LogStore
+from cluster.outcome import FailStop, Why
+from cluster.ports import Clock, Timing
+from cluster.proposals import Proposals
+from cluster.window import MAX_BATCH_ENTRIES, Window
+
+MAX_APPLIED_PER_TICK: Final = 256  # so that a long replay does not silence the heartbeats
+FOLLOWER, CANDIDATE, LEADER = 0, 1, 2  # the library's states
+ROLES: Final = ("follower", "candidate", "leader")
+
+
+class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
+    """One voter: messages and time in; log entries, messages and applied commands out.
+
+    Everything runs inside `library.borrowed`, from one thread, never re-entered. What it claims in a message is
+    true once `log.sync()` has returned, so the caller holds messages back until then.
+    """
+
+    _SyncObj__connectedNodes: set[Peer]
+    _SyncObj__lastResponseTime: dict[Peer, float]
+    _SyncObj__newAppendEntriesTime: float
+    _SyncObj__raftCommitIndex: int
+    _SyncObj__raftCurrentTerm: int
+    _SyncObj__raftElectionDeadline: float
+    _SyncObj__raftLastApplied: int
+    _SyncObj__raftLeader: Peer | None
+    _SyncObj__raftMatchIndex: dict[Peer, int]
+    _SyncObj__raftNextIndex: dict[Peer, int]
+    _SyncObj__raftState: int
+    _SyncObj__votedForNodeId: str | None
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        members: Sequence[str],
+        log: LogStore,
+        checkpoint: CheckpointStore,
+        proposals: Proposals,
+        post: Post,
+        clock: Clock,
+        timing: Timing,
+    ) -> None:
+        """Continue from what the disk says (`library.borrowed` has lent the log to the constructor)."""
+        self._log, self._checkpoint, self._proposals, self._post = log, checkpoint, proposals, post
+        self._now_s, self._timing = clock.mono_s, timing
+        peers = {member: Peer(member, rank) for rank, member in enumerate(sorted(members))}
+        own = peers.pop(name)
+        self._peers = peers
+        self._majority = len(members) // 2 + 1
+        self._windows = {peer: Window() for peer in peers.values()}
+        self._votes: set[str] = set()
+        self._leader_heard_mono_s = float("-inf")
+        self._last_tick_mono_s = clock.mono_s()
+        self._told = (0, 0)  # last index and commit index that went out to everybody
+        log.set_commit(max(log.commit_index, checkpoint.applied_index))
+        super().__init__(own, list(peers.values()), conf=configuration(timing), nodeClass=Peer, transport=Wire(post))
+        self._SyncObj__raftLastApplied = checkpoint.applied_index
+
+    @property
+    def role(self) -> str:
+        """One of "leader", "follower" and "candidate"."""
+        return ROLES[self._SyncObj__raftState]
+
+    @property
+    def term(self) -> int:
+        """The current term; on disk once the log is synced."""
+        return self._SyncObj__raftCurrentTerm
+
+    @property
+    def leader(self) -> str | None:
+        """Who leads, as far as this voter has heard."""
+        leader = self._SyncObj__raftLeader
+        return None if leader is None else leader.id
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether another tick has work at once: entries to apply, or a lone voter's own to count."""
+        alone = not self._peers and self._SyncObj__raftState == LEADER
+        committed = min(self._SyncObj__raftCommitIndex, self._log.synced_index)
+        return self._checkpoint.applied_index < (self._log.last_index if alone else committed)
+
+    def tick(self, *, may_stand: bool) -> None:
+        """Let time act: elections, counting, applying, appending, sending.
+
+        Args:
+            may_stand: False keeps this voter from standing for election, however late it is.
+        """
+        self._mind_the_gap()
+        if not may_stand:
+            self._postpone_election()
+        self.doTick(0.0)
+        self._tell_news()
+
+    # ---- links
+
+    def connected(self, name: str) -> None:
+        """A new link to a peer is up; what an older one carried is lost."""
+        peer = self._peers[name]
+        SyncObj._SyncObj__onNodeConnected(self, peer)
+        self._windows[peer].clear()
+        if self._SyncObj__raftState == LEADER:  # what was on its way over the old link is lost
+            matched = self._SyncObj__raftMatchIndex[peer]
+            self._SyncObj__raftNextIndex[peer] = (matched or self._log.last_index) + 1
+            self._told = (0, 0)
+
+    def disconnected(self, name: str) -> None:
+        """The link to a peer ended."""
+        SyncObj._SyncObj__onNodeDisconnected(self, self._peers[name])
+
+    def deliver(self, name: str, term: int, message: Message) -> None:
+        """Take one message of a peer's current link."""
+        peer = self._peers[name]
+        match message:
+            case Append():
+                self._on_append(peer, term, message)
+            case RequestVote():
+                self._on_request_vote(peer, term, message)
+            case Vote():
+                self._on_vote(peer, term)
+            case Matched() | Conflict() | Alive():
+                self._on_answer(peer, term, message)
+            case Standing() | Goodbye():
+                pass
+
+    # ---- following (hazards A, S, R, M)
+
+    def _on_append(self, leader: Peer, term: int, append: Append) -> None:
+        if term < self._SyncObj__raftCurrentTerm:
+            self._answer(leader, Alive())  # its frame carries our term: a stale leader steps down
+            return
+        if term > self._SyncObj__raftCurrentTerm:
+            self._SyncObj__setCurrentTerm(term, None)
+        elif self._SyncObj__raftState == LEADER:
+            raise FailStop(f"{leader.id} leads term {term}, and so does this voter")
+        self._leader_heard_mono_s = self._now_s()
+        self._postpone_election()
+        self._SyncObj__setState(FOLLOWER)
+        self._SyncObj__raftLeader = leader
+        verdict = judge(append, self._log)
+        if isinstance(verdict, Conflict):
+            self._answer(leader, verdict)
+            return
+        if verdict.truncate_from is not None:
+            self._log.truncate_from(verdict.truncate_from)
+        for entry in verdict.fresh:
+            self._log.append(entry.command, entry.index, entry.term)
+        self._answer(leader, Matched(verdict.matched))
+        if verdict.commit_index > self._SyncObj__raftCommitIndex:
+            self._SyncObj__raftCommitIndex = verdict.commit_index
+            self._log.set_commit(verdict.commit_index)
+
+    def _on_request_vote(self, candidate: Peer, term: int, request: RequestVote) -> None:
+        if term > self._SyncObj__raftCurrentTerm:
+            if self._sticks_to_leader():
+                return
+            self._adopt(term)
+        if term < self._SyncObj__raftCurrentTerm:
+            self._answer(candidate, Alive())
+            return
+        behind = (request.last_term, request.last_index) < (self._log.last_term, self._log.last_index)
+        if behind or self._SyncObj__votedForNodeId not in {None, candidate.id}:
+            return
+        self._SyncObj__setCurrentTerm(term, candidate.id)
+        self._postpone_election()
+        self._answer(candidate, Vote())
+
+    def _sticks_to_leader(self) -> bool:
+        """Hazard G: a voter that just came back does not depose a leader that a majority hears."""
+        since_s = self._now_s() - self._timing.raft_min_s
+        if self._SyncObj__raftState == LEADER:
+            heard = sum(mono_s > since_s for mono_s in self._SyncObj__lastResponseTime.values())
+            return 1 + heard >= self._majority
+        return self._SyncObj__raftState == FOLLOWER and self._leader_heard_mono_s > since_s
+
+    # ---- leading (hazards B, C, D, F)
+
+    def _on_vote(self, voter: Peer, term: int) -> None:
+        if self._SyncObj__raftState == CANDIDATE and term == self._SyncObj__raftCurrentTerm:
+            self._votes.add(voter.id)  # hazard C: voters, not votes
+            if 1 + len(self._votes) >= self._majority:
+                self._SyncObj__onBecomeLeader()
+
+    def _on_answer(self, peer: Peer, term: int, answer: Matched | Conflict | Alive) -> None:
+        if term > self._SyncObj__raftCurrentTerm:
+            self._adopt(term)
+        if self._SyncObj__raftState != LEADER or term != self._SyncObj__raftCurrentTerm:
+            return  # hazard B: an answer to an earlier leadership says nothing about this one
+        self._SyncObj__lastResponseTime[peer] = self._now_s()
+        match, next_index = self._SyncObj__raftMatchIndex, self._SyncObj__raftNextIndex
+        match answer:
+            case Matched(index=index):
+                if index > self._log.last_index:
+                    raise FailStop(f"{peer.id} acknowledges {index}, the log ends at {self._log.last_index}")
+                match[peer] = max(match[peer], index)
+                next_index[peer] = max(next_index[peer], match[peer] + 1)
+                self._windows[peer].acknowledged(index)
+                if next_index[peer] <= self._log.last_index:  # the window has room again
+                    self._told = (0, 0)
+            case Conflict(next_index=hint):
+                next_index[peer] = max(match[peer] + 1, 2, min(next_index[peer], hint))
+                self._windows[peer].clear()
+                self._told = (0, 0)
+            case Alive():
+                pass
+
+    def _SyncObj__onBecomeLeader(self) -> None:
+        for window in self._windows.values():
+            window.clear()
+        SyncObj._SyncObj__onBecomeLeader(self)
+        self._log.sync()  # hazard D: the library counts its leader at once, so what it counts must be on disk
+
+    def _SyncObj__sendAppendEntries(self) -> None:
+        self._SyncObj__newAppendEntriesTime = self._now_s() + self._timing.heartbeat_s
+        self._told = (self._log.last_index, self._SyncObj__raftCommitIndex)
+        for peer in self._peers.values():
+            if peer in self._SyncObj__connectedNodes:
+                self._send_batches(peer)
+
+    def _send_batches(self, peer: Peer) -> None:
+        """Send what fits the peer's window; where nothing does, one empty batch as a heartbeat."""
+        window, next_index = self._windows[peer], self._SyncObj__raftNextIndex
+        heartbeat = True
+        while True:
+            previous = self._log.entry(next_index[peer] - 1)
+            batch = window.fit(self._log.after(previous.index, MAX_BATCH_ENTRIES))
+            if batch or heartbeat:
+                entries = tuple((entry.term, entry.command) for entry in batch)
+                self._answer(peer, Append(self._SyncObj__raftCommitIndex, previous.index, previous.term, entries))
+            if not batch:
+                return
+            window.sent(batch)
+            next_index[peer] = batch[-1].index + 1
+            heartbeat = False
+
+    def _tell_news(self) -> None:
+        """Send at once when the log grew, the commit index moved, or a peer needs other entries."""
+        news = (self._log.last_index, self._SyncObj__raftCommitIndex)
+        if self._SyncObj__raftState == LEADER and self._told != news:
+            self._SyncObj__sendAppendEntries()
+
+    def _checkCommandsToApply(self) -> None:
+        """Hazard I: nothing is forwarded and nothing waits for a leader; a refused command is in no log."""
+        if self._SyncObj__raftState != LEADER:
+            self._proposals.refuse(Why.NOT_LEADER)
+            return
+        for proposal in self._proposals.take():
+            index, term = self._log.last_index + 1, self._SyncObj__raftCurrentTerm
+            self._log.append(proposal.command, index, term)
+            self._proposals.appended(proposal, index, term)
+
+    # ---- terms, states, time (hazard G)
+
+    def _adopt(self, term: int) -> None:
+        self._SyncObj__setCurrentTerm(term, None)
+        self._SyncObj__setState(FOLLOWER)
+        self._SyncObj__raftLeader = None
+
+    def _SyncObj__setState(self, newState: int) -> None:
+        was = self._SyncObj__raftState
+        SyncObj._SyncObj__setState(self, newState)
+        self._votes.clear()
+        if was == LEADER != newState:
+            self._postpone_election()
+            self._proposals.leadership_lost()
+
+    def _postpone_election(self) -> None:
+        self._SyncObj__raftElectionDeadline = self._now_s() + self._SyncObj__generateRaftTimeout()
+
+    def _mind_the_gap(self) -> None:
+        """After a stall, first read what came in meanwhile: an election on stale time helps nobody."""
+        now_s = self._now_s()
+        if now_s - self._last_tick_mono_s > self._timing.raft_min_s / 2:
+            self._SyncObj__raftElectionDeadline = max(
+                self._SyncObj__raftElectionDeadline, now_s + self._SyncObj__generateRaftTimeout() / 2
+            )
+        self._last_tick_mono_s = now_s
+
+    def resign(self) -> None:
+        """Step down if leading, and let another voter win."""
+        if self._SyncObj__raftState == LEADER:
+            self._SyncObj__setState(FOLLOWER)
+            self._SyncObj__raftLeader = None
+            self._SyncObj__raftElectionDeadline += self._timing.raft_max_s  # everybody else is earlier
+
+    # ---- applying (hazards J, V, D)
+
+    def _SyncObj__applyLogEntries(self) -> bool:
+        """Apply committed entries that this disk holds; the index advances before anybody learns of it."""
+        last = min(self._SyncObj__raftCommitIndex, self._log.synced_index)
+        for index in range(
+            self._SyncObj__raftLastApplied + 1, min(last, self._SyncObj__raftLastApplied + MAX_APPLIED_PER_TICK) + 1
+        ):
+            entry = self._log.entry(index)
+            result = self._checkpoint.apply(entry)
+            self._SyncObj__raftLastApplied = index
+            self._proposals.applied(entry, result)
+        return False
+
+    def _SyncObj__tryLogCompaction(self) -> None:
+        """Hazards L1, L2: no compaction and no snapshot of the library's ever runs."""
+
+    def _answer(self, peer: Peer, message: Message) -> None:
+        self._post(peer.id, self._SyncObj__raftCurrentTerm, message)

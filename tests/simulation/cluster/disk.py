@@ -1,0 +1,80 @@
+"""A voter's real files, and what each way of dying leaves of them."""
+
+import shutil
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from cluster.checkpoint_store import CheckpointStore
+from cluster.log_store import LogStore
+from cluster.ports import Identity, StateMachine
+
+FILES = ("raft.db", "raft.db-wal", "checkpoint.db", "checkpoint.db-wal")
+
+
+class Connection:
+    """A SQLite connection with a place to die before and after every statement."""
+
+    def __init__(self, db: sqlite3.Connection, wal: Path, point: Callable[[], None]) -> None:
+        self._db, self._wal, self._point = db, wal, point
+        self._full = db.execute("PRAGMA synchronous").fetchone()[0] == 2
+        self.durable_bytes = self._size()
+
+    def _size(self) -> int:
+        return self._wal.stat().st_size if self._wal.exists() else 0
+
+    def execute(self, sql: str, *args: Any) -> sqlite3.Cursor:
+        self._point()
+        cursor = self._db.execute(sql, *args)
+        if sql == "COMMIT" and self._full:
+            self.durable_bytes = self._size()
+        self._point()
+        return cursor
+
+    def executemany(self, sql: str, *args: Any) -> sqlite3.Cursor:
+        self._point()
+        return self._db.executemany(sql, *args)
+
+    def close(self) -> None:
+        self._db.close()
+
+
+class Disk:
+    """The folder of one voter; every death moves to a copy, as the next life finds it."""
+
+    def __init__(self, home: Path, random: Random) -> None:
+        self._home, self._random, self._lives = home, random, 0
+        self.folder = home / "0"
+
+    def open(
+        self, identity: Identity, machine: StateMachine, point: Callable[[], None]
+    ) -> tuple[LogStore, CheckpointStore]:
+        log = LogStore(self.folder / "raft.db")
+        checkpoint = CheckpointStore(self.folder / "checkpoint.db", identity, machine)
+        self._log_db = Connection(log._db, self.folder / "raft.db-wal", point)
+        self._checkpoint_db = Connection(checkpoint._writer, self.folder / "checkpoint.db-wal", point)
+        log._db = self._log_db  # type: ignore[assignment]  # stands in for the connection
+        checkpoint._writer = self._checkpoint_db  # type: ignore[assignment]  # the same
+        return log, checkpoint
+
+    def die(self, *, power: bool) -> None:
+        """Keep the page cache (kill -9), or only what was synced and any prefix of the rest (power loss)."""
+        self._lives += 1
+        left = self._home / str(self._lives)
+        left.mkdir()
+        for name in FILES:
+            source = self.folder / name
+            if source.exists():
+                shutil.copyfile(source, left / name)
+        if power:
+            self._cut(left / "raft.db-wal", self._log_db.durable_bytes)
+            self._cut(left / "checkpoint.db-wal", self._checkpoint_db.durable_bytes)
+        self.folder = left
+
+    def _cut(self, wal: Path, durable_bytes: int) -> None:
+        if wal.exists():
+            size = wal.stat().st_size
+            with wal.open("r+b") as file:
+                file.truncate(self._random.randint(min(durable_bytes, size), size))

@@ -1,0 +1,201 @@
+"""One seeded run: faults for a while, then healing, then everything must hold.
+
+Run one by hand: `PYTHONHASHSEED=0 .venv/bin/python -m tests.simulation.cluster.fuzz SEED [LAST_SEED]`.
+"""
+
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from unittest.mock import patch
+
+from cluster import window
+from tests.simulation.cluster.world import World
+
+FAULTY_S = 8.0
+VOTERS = (3, 3, 3, 5, 3, 3, 1, 3)  # by seed
+
+
+class Faults:
+    """Draws what goes wrong in each step, and when it is over."""
+
+    def __init__(self, world: World) -> None:
+        self._world, self._random = world, world.random
+        self._later: list[tuple[float, Callable[[], None]]] = []
+
+    def step(self) -> None:
+        world, random = self._world, self._random
+        due = [act for at_s, act in self._later if at_s <= world.now_s]
+        self._later = [(at_s, act) for at_s, act in self._later if at_s > world.now_s]
+        for act in due:
+            act()
+        for chance, fault in (
+            (0.3, self._clients),
+            (0.02, self._cut_one),
+            (0.008, self._cut_leader_off),
+            (0.01, self._slow),
+            (0.01, self._stall),
+            (0.012, self._die),
+            (0.004, self._resign),
+        ):
+            if random.random() < chance:
+                leader = world.leader()
+                fault(leader.name if leader else None)
+        if random.random() < 0.001:
+            self._die_all()
+        for name in world.names:
+            if name not in world.live and not any(getattr(act, "name", "") == name for _, act in self._later):
+                self._after(1.5, _Restart(world, name))
+
+    def _after(self, at_most_s: float, act: Callable[[], None]) -> None:
+        self._later.append((self._world.now_s + self._random.random() * at_most_s, act))
+
+    def _clients(self, leader: str | None) -> None:
+        random = self._random
+        for _ in range(1 if random.random() < 0.85 else random.randint(3, 25)):
+            name = leader if leader and random.random() < 0.8 else random.choice(self._world.names)
+            self._world.propose(name, size=random.randint(0, 60))
+        if random.random() < 0.2:
+            self._world.read_through_barrier(leader or random.choice(self._world.names))
+
+    def _cut_one(self, _: str | None) -> None:
+        links = self._world.network.links()
+        if links:
+            one, two = self._random.choice(links)
+            self._world.network.disconnect(one, two)
+            self._after(2.0, lambda: self._world.connect(one, two))
+
+    def _cut_leader_off(self, leader: str | None) -> None:
+        others = [name for name in self._world.names if leader and name != leader]
+        half_open = self._random.random() < 0.5
+        both_ways = self._random.random() < 0.5
+        for other in others:
+            if half_open:
+                self._world.network.silence(str(leader), other)
+                if both_ways:
+                    self._world.network.silence(other, str(leader))
+            else:
+                self._world.network.disconnect(str(leader), other)
+        self._after(3.0, lambda: self._reconnect(str(leader), others))
+
+    def _reconnect(self, one: str, others: list[str]) -> None:
+        for other in others:
+            self._world.network.disconnect(one, other)
+            self._world.connect(one, other)
+
+    def _slow(self, _: str | None) -> None:
+        if len(self._world.names) > 1:
+            one, two = self._random.sample(self._world.names, 2)
+            self._world.network.slow[one, two] = self._random.choice((0.1, 0.5, 1.5, 3.0))
+            self._after(3.0, lambda: self._world.network.fast_again(one, two))
+
+    def _stall(self, leader: str | None) -> None:
+        name = leader if leader and self._random.random() < 0.5 else self._random.choice(self._world.names)
+        if name in self._world.live:
+            self._world.live[name].stalled_until_s = self._world.now_s + 1.5 * self._random.random()
+
+    def _die(self, leader: str | None) -> None:
+        """At once between two ticks, or at a random place inside the ticks that follow."""
+        name = leader if leader and self._random.random() < 0.5 else self._random.choice(self._world.names)
+        process = self._world.live.get(name)
+        if process is None:
+            return
+        if self._random.random() < 0.2:
+            self._world.kill(name, power=self._random.random() < 0.5)
+        else:
+            process.fuse = self._random.randint(1, 60)
+
+    def _die_all(self) -> None:
+        power = self._random.random() < 0.5
+        for name in list(self._world.live):
+            self._world.kill(name, power=power)
+
+    def _resign(self, leader: str | None) -> None:
+        if leader:
+            self._world.live[leader].replica.resign()
+
+
+class _Restart:
+    """Start a process again and connect it."""
+
+    def __init__(self, world: World, name: str) -> None:
+        self._world, self.name = world, name
+
+    def __call__(self) -> None:
+        if self.name not in self._world.live:
+            self._world.start(self.name)
+            for other in self._world.names:
+                if other != self.name:
+                    self._world.connect(self.name, other)
+
+
+def run_seed(seed: int) -> tuple[list[str], World]:
+    """Run one seed; what it finds, and the world as it ended."""
+    memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
+    small = patch.multiple(window, MAX_BATCH_BYTES=300, MAX_WINDOW_BYTES=1200)  # many batches from few entries
+    with small, tempfile.TemporaryDirectory(dir=memory) as home:
+        world = World(Path(home), seed, VOTERS[seed % len(VOTERS)])
+        _live_through(world)
+        for name in list(world.live):
+            world.kill(name)
+        return world.violations, world
+
+
+def _live_through(world: World) -> None:
+    for name in world.names:
+        world.start(name)
+    world.connect_all()
+    world.run(1.0)
+    world.network.replays = world.random.random() < 0.5
+    faults = Faults(world)
+    end_s = world.now_s + FAULTY_S
+    while world.now_s < end_s and not world.violations:
+        faults.step()
+        world.step(0.005 + 0.035 * world.random.random())
+    if not world.violations:
+        _heal(world)
+
+
+def _heal(world: World) -> None:
+    """Everything starts again and connects anew; then it must come to rest and go on."""
+    world.network.slow.clear()
+    for name in world.names:
+        if name in world.live:
+            world.live[name].fuse, world.live[name].stalled_until_s = None, 0.0
+        else:
+            world.start(name)
+    for one, two in world.network.links():
+        world.network.disconnect(one, two)
+    world.connect_all()
+    world.run(1.0)
+    if not world.run_until(world.converged, 20.0):
+        world.violations.append("it does not come to rest after healing")
+        return
+    leader = world.leader()
+    assert leader is not None
+    op = world.propose(leader.name)
+    if not world.run_until(lambda: op in world.acknowledged and world.converged(), 10.0):
+        world.violations.append("no progress after healing")
+    world.check_at_end()
+
+
+def replay_line(seed: int) -> str:
+    """Return the command that shows a seed again."""
+    return f"PYTHONHASHSEED=0 .venv/bin/python -m tests.simulation.cluster.fuzz {seed}"
+
+
+def main(first: int, last: int) -> int:
+    """Print what each seed finds."""
+    bad = acknowledged = 0
+    for seed in range(first, last + 1):
+        violations, world = run_seed(seed)
+        acknowledged += len(world.acknowledged)
+        bad += bool(violations)
+        for violation in violations[:5]:
+            sys.stdout.write(f"seed {seed}: {violation}\n")
+    sys.stdout.write(f"{last - first + 1} seeds, {acknowledged} acknowledged, {bad} with violations\n")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]), int(sys.argv[-1])))

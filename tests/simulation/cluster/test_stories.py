@@ -1,0 +1,173 @@
+"""Scripted stories on virtual time, each the shape of one hazard."""
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from cluster.frames import Append, Frame, Matched, encode_frame
+from cluster.outcome import Applied, OutcomeUnknown
+from tests.simulation.cluster.machine import appended
+from tests.simulation.cluster.network import End
+from tests.simulation.cluster.world import Process, World
+
+
+def cluster(home: Path, voters: int = 3, seed: int = 7) -> tuple[World, Process]:
+    world = World(home, seed, voters)
+    for name in world.names:
+        world.start(name)
+    world.connect_all()
+    assert world.run_until(lambda: world.leader() is not None and world.converged(), 5.0)
+    leader = world.leader()
+    assert leader is not None
+    return world, leader
+
+
+def others(world: World, process: Process) -> list[str]:
+    return [name for name in world.names if name != process.name]
+
+
+def heal(world: World) -> None:
+    for name in world.names:
+        if name not in world.live:
+            world.start(name)
+    world.connect_all()
+    assert world.run_until(world.converged, 20.0)
+    world.check_at_end()
+    assert world.violations == []
+
+
+@pytest.mark.parametrize("voters", [1, 3, 5])
+def test_a_cluster_of_any_size_elects_and_replicates(tmp_path: Path, voters: int) -> None:
+    world, leader = cluster(tmp_path, voters)
+    ops = [world.propose(leader.name) for _ in range(20)]
+    assert world.run_until(lambda: world.acknowledged >= set(ops), 2.0)
+    heal(world)
+
+
+def test_a_leader_cut_off_acknowledges_nothing_and_its_tail_gives_way(tmp_path: Path) -> None:
+    world, old = cluster(tmp_path)
+    for name in others(world, old):
+        world.network.disconnect(old.name, name)
+    lost = [world.propose(old.name) for _ in range(5)]
+    assert world.run_until(lambda: world.leader() not in {None, old}, 5.0)
+    new = world.leader()
+    assert new is not None
+    kept = [world.propose(new.name) for _ in range(5)]
+    assert world.run_until(lambda: world.acknowledged >= set(kept), 3.0)
+    heal(world)
+    assert all(isinstance(world.answers[op][0], OutcomeUnknown) for op in lost)
+    assert new.replica.read(appended) == kept
+
+
+def test_a_leader_that_dies_after_its_followers_stored_an_entry_has_not_lost_it(tmp_path: Path) -> None:
+    world, leader = cluster(tmp_path)
+    op = world.propose(leader.name)
+    world.tick(leader)  # appended here and sent early
+    world.kill(leader.name)
+    heal(world)
+    survivors = [process.replica.read(appended) for process in world.live.values()]
+    assert survivors in ([[op]] * 3, [[]] * 3)
+
+
+def test_all_die_at_once_and_everything_acknowledged_is_there(tmp_path: Path) -> None:
+    world, leader = cluster(tmp_path)
+    ops = [world.propose(leader.name) for _ in range(30)]
+    assert world.run_until(lambda: world.acknowledged >= set(ops), 3.0)
+    for name in world.names:
+        world.kill(name, power=True)
+    heal(world)
+    assert [process.replica.read(appended) for process in world.live.values()] == [ops] * 3
+
+
+@pytest.mark.parametrize("place", range(1, 30))
+def test_a_leader_may_die_at_any_place_of_its_tick(tmp_path: Path, place: int) -> None:
+    world, leader = cluster(tmp_path)
+    first = world.propose(leader.name)
+    leader.fuse = place
+    world.run(0.3)
+    heal(world)
+    outcomes = world.answers[first]
+    if outcomes and isinstance(outcomes[0], Applied):
+        assert first in next(iter(world.live.values())).replica.read(appended)
+
+
+def test_the_first_election_waits_for_a_voter_that_is_late(tmp_path: Path) -> None:
+    world = World(tmp_path, 7, 3)
+    for name in world.names[:2]:
+        world.start(name)
+    world.connect_all()
+    world.run(5.0)
+    assert world.leader() is None
+    assert all(process.log.term == 0 for process in world.live.values())
+    heal(world)
+
+
+def test_after_the_first_election_a_majority_is_enough(tmp_path: Path) -> None:
+    world, leader = cluster(tmp_path)
+    world.kill(leader.name)
+    assert world.run_until(lambda: world.leader() is not None, 5.0)
+
+
+def test_a_late_acknowledgement_of_an_earlier_leadership_commits_nothing(tmp_path: Path) -> None:
+    """Hazard B: five voters; two hold the entry, a third one's old words must not make them three."""
+    world, leader = cluster(tmp_path, voters=5)
+    first, *rest = others(world, leader)
+    for name in rest:
+        world.network.silence(leader.name, name)
+    world.propose(leader.name)
+    world.run(0.2)
+    index, term = leader.log.last_index, leader.log.term
+    for name in rest:
+        link = leader.replica._roster.links[name]
+        late = Frame(link.session, term - 1, 0, 1, Matched(index))
+        leader.replica.received(link, encode_frame(late))
+    leader.replica.tick()
+    assert leader.log.commit_index == index - 1
+    assert world.live[first].log.last_index == index
+
+
+def test_a_lagging_voter_catches_up_in_bounded_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cluster.window.MAX_BATCH_BYTES", 200)
+    monkeypatch.setattr("cluster.window.MAX_WINDOW_BYTES", 600)
+    world, leader = cluster(tmp_path)
+    late = others(world, leader)[0]
+    world.kill(late)
+    ops = [world.propose(leader.name, size=40) for _ in range(200)]
+    assert world.run_until(lambda: world.acknowledged >= set(ops), 5.0)
+    sizes: list[int] = []
+    send = world.network.send
+
+    def measured(end: End, frame: bytes) -> None:
+        sizes.append(len(frame))
+        send(end, frame)
+
+    monkeypatch.setattr(world.network, "send", measured)
+    heal(world)
+    assert max(sizes) < 600
+
+
+def test_frames_of_a_cut_connection_are_dropped_when_they_come_back(tmp_path: Path) -> None:
+    world, leader = cluster(tmp_path)
+    name = others(world, leader)[0]
+    old = leader.replica._roster.links[name]
+    batch = Append(1, 1, 0, ((leader.log.term, b"\x00forged"),))
+    frame = encode_frame(Frame(old.session, leader.log.term, 0, 1, batch))
+    world.network.disconnect(leader.name, name)
+    world.connect(leader.name, name)
+    world.run(0.2)
+    before = world.live[name].log.entries[:]
+    link = world.live[name].replica._roster.links[leader.name]
+    world.live[name].replica.received(link, frame)
+    world.run(0.2)
+    assert world.live[name].log.entries == before
+    assert world.live[name].replica.refused_frames == 1
+
+
+def test_a_stalled_follower_does_not_depose_the_leader(tmp_path: Path) -> None:
+    world, leader = cluster(tmp_path)
+    term = leader.log.term
+    for stalled in others(world, leader) * 3:
+        world.live[stalled].stalled_until_s = world.now_s + Random(1).uniform(1.0, 3.0)
+        world.run(4.0)
+    assert (world.leader(), leader.log.term) == (leader, term)

@@ -1,0 +1,254 @@
+"""A whole cluster in one thread on virtual time: real replicas, real files, seeded faults, and an oracle."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from random import Random
+
+from cluster.identity import create_disk, read_identity
+from cluster.outcome import Applied, FailStop, NotApplied, OutcomeUnknown, Why
+from cluster.ports import Identity, Timing
+from cluster.proposals import Outcome
+from cluster.replica import Replica
+from tests.simulation.cluster.disk import Disk
+from tests.simulation.cluster.machine import Appends, appended
+from tests.simulation.cluster.network import End, Network
+
+
+class Killed(BaseException):
+    """The process is gone at this very instant."""
+
+
+class VirtualClock:
+    """One host's clocks: an offset of its own on the world's time."""
+
+    def __init__(self, world: "World", offset_s: float) -> None:
+        self._world, self._offset_s = world, offset_s
+
+    def mono_s(self) -> float:
+        return self._world.now_s + self._offset_s
+
+    def wall_ms(self) -> int:
+        return 1_700_000_000_000 + int(1000 * (self._world.now_s + self._offset_s))
+
+
+class Process:
+    """One life of one voter."""
+
+    def __init__(self, world: "World", name: str) -> None:
+        self.name, self._world = name, world
+        self.fuse: int | None = None  # how many more places to die it passes
+        self.stalled_until_s = 0.0
+        self.checked = 1
+        self.again = False
+        disk = world.disks[name]
+        log, checkpoint = disk.open(read_identity(disk.folder), Appends(), self.point)
+        self.log, self.checkpoint = log, checkpoint
+        self.replica = Replica(
+            world.identities[name],
+            log,
+            checkpoint,
+            clock=VirtualClock(world, world.offsets[name]),
+            randomness=Random(world.random.getrandbits(32)),
+            timing=world.timing,
+        )
+
+    def point(self) -> None:
+        if self.fuse is not None:
+            self.fuse -= 1
+            if self.fuse <= 0:
+                raise Killed
+
+    def connected(self, link: End) -> None:
+        self.replica.connected(link)
+
+    def received(self, link: End, frame: bytes) -> None:
+        self.replica.received(link, frame)
+
+    def disconnected(self, link: End) -> None:
+        self.replica.disconnected(link)
+
+
+class World:
+    """Voters, network, clients and what must hold of them."""
+
+    def __init__(self, home: Path, seed: int, voters: int) -> None:
+        self.random = Random(seed)
+        self.now_s = 1000.0
+        self.timing = Timing()
+        self.names = [f"node{rank}" for rank in range(1, voters + 1)]
+        members = {name: f"{rank:032x}" for rank, name in enumerate(self.names, start=1)}
+        self.identities = {
+            name: Identity("00000000-0000-4000-8000-000000000001", 1, name, members[name], members)
+            for name in self.names
+        }
+        self.offsets = {name: self.random.uniform(0, 500) for name in self.names}
+        self.disks = {name: Disk(home / name, self.random) for name in self.names}
+        for name in self.names:
+            create_disk(self.disks[name].folder, self.identities[name])
+        self.live: dict[str, Process] = {}
+        self.network = Network(self.random, self.live)  # type: ignore[arg-type]  # a dict is invariant
+        self.violations: list[str] = []
+        self.entries: dict[int, tuple[int, bytes]] = {}
+        self.digests: dict[int, bytes] = {1: bytes(32)}
+        self.leaders: dict[int, Process] = {}
+        self.answers: dict[str, list[Outcome]] = {}
+        self.asked_of: dict[str, Process] = {}
+        self.acknowledged: set[str] = set()
+
+    # ---- processes
+
+    def start(self, name: str) -> None:
+        try:
+            self.live[name] = Process(self, name)
+        except (FailStop, Exception) as error:  # noqa: BLE001 - whatever it is, a voter that cannot start is a finding
+            self.violations.append(f"{name} cannot start: {error!r}")
+
+    def kill(self, name: str, *, power: bool = False) -> None:
+        """End a process between two instructions; nothing of it runs again."""
+        process = self.live.pop(name)
+        self.disks[name].die(power=power)
+        for store in (process.log._db, process.checkpoint._writer, process.checkpoint._reader):
+            store.close()
+        for other in self.names:
+            self.network.disconnect(name, other)
+
+    def connect(self, one: str, two: str) -> None:
+        points = {name: process.point for name, process in self.live.items()}
+        self.network.connect(one, two, points)
+
+    def connect_all(self) -> None:
+        for rank, one in enumerate(self.names):
+            for two in self.names[rank + 1 :]:
+                self.connect(one, two)
+
+    # ---- time
+
+    def step(self, length_s: float = 0.02) -> None:
+        self.now_s += length_s
+        self.network.now_s = self.now_s
+        for name in self.names:
+            process = self.live.get(name)
+            if process is not None and process.stalled_until_s <= self.now_s:
+                self.network.deliver_due(name)
+                self.tick(process)
+
+    def run(self, seconds: float) -> None:
+        end_s = self.now_s + seconds
+        while self.now_s < end_s:
+            self.step()
+
+    def run_until(self, holds: Callable[[], bool], seconds: float) -> bool:
+        end_s = self.now_s + seconds
+        while self.now_s < end_s and not holds():
+            self.step()
+        return holds()
+
+    def tick(self, process: Process) -> None:
+        try:
+            for _ in range(3):
+                if not process.replica.tick():
+                    break
+                self.check(process)
+        except Killed:
+            self.kill(process.name, power=self.random.random() < 0.5)
+        except FailStop as error:
+            self.violations.append(f"{process.name} stopped: {error}")
+            self.kill(process.name)
+        else:
+            self.check(process)
+
+    def leader(self) -> Process | None:
+        leaders = [process for process in self.live.values() if process.replica.leadership.role == "leader"]
+        return max(leaders, key=lambda process: process.replica.leadership.term, default=None)
+
+    # ---- clients
+
+    def propose(self, name: str, size: int = 0) -> str:
+        op = f"op{len(self.answers) + 1}{'x' * size}"
+        self.answers[op] = []
+        process = self.live.get(name)
+        if process is None:
+            self.answers[op].append(NotApplied(Why.CLOSED, "the process is down"))
+            return op
+        self.asked_of[op] = process
+        try:
+            process.replica.propose(op.encode(), partial(self._answer, op))
+        except NotApplied as error:
+            self._answer(op, error)
+        return op
+
+    def _answer(self, op: str, outcome: Outcome) -> None:
+        self.answers[op].append(outcome)
+        if isinstance(outcome, Applied):
+            self.acknowledged.add(op)
+
+    def read_through_barrier(self, name: str) -> None:
+        """A linearizable read sees whatever was acknowledged before it was asked for."""
+        process = self.live.get(name)
+        if process is None:
+            return
+        before = set(self.acknowledged)
+
+        def look(outcome: Outcome) -> None:
+            if isinstance(outcome, Applied):
+                missing = before - set(process.replica.read(appended))
+                if missing:
+                    self.violations.append(f"a read on {name} misses {sorted(missing)[:3]}")
+
+        try:
+            process.replica.barrier(look)
+        except NotApplied:
+            return
+
+    # ---- what must hold
+
+    def check(self, process: Process) -> None:
+        """After each tick: one entry per index, equal digests at equal index, one leader per term."""
+        name, applied = process.name, process.checkpoint.applied_index
+        for index in range(process.checked + 1, applied + 1):
+            entry = process.log.entry(index)
+            mine = (entry.term, entry.command)
+            if self.entries.setdefault(index, mine) != mine:
+                self.violations.append(f"{name} applied {mine} at {index}, others {self.entries[index]}")
+        process.checked = applied
+        digest = process.checkpoint.digest
+        if self.digests.setdefault(applied, digest) != digest:
+            self.violations.append(f"{name} has another digest at {applied}")
+        leadership = process.replica.leadership
+        if leadership.role == "leader" and self.leaders.setdefault(leadership.term, process) is not process:
+            self.violations.append(f"term {leadership.term} has two leaders, {name} is one")
+
+    def converged(self) -> bool:
+        ends = {process.log.last_index for process in self.live.values()}
+        applied = {process.checkpoint.applied_index for process in self.live.values()}
+        return self.leader() is not None and len(self.live) == len(self.names) and ends == applied and len(ends) == 1
+
+    def check_at_end(self) -> None:
+        """When everything is healed: all states equal, nothing lost, nothing twice, everybody answered once."""
+        states = {name: process.replica.read(appended) for name, process in self.live.items()}
+        state = states[min(states)]
+        if any(other != state for other in states.values()):
+            self.violations.append("states differ")
+        if len(set(state)) != len(state):
+            self.violations.append("a command was applied twice")
+        for op, outcomes in self.answers.items():
+            self._check_answers(op, outcomes, state)
+
+    def _check_answers(self, op: str, outcomes: list[Outcome], state: list[str]) -> None:
+        process = self.asked_of.get(op)
+        died = process is not None and self.live.get(process.name) is not process
+        if len(outcomes) > 1 or (not outcomes and not died):
+            self.violations.append(f"{op[:9]} was answered {len(outcomes)} times")
+        for outcome in outcomes:
+            match outcome:
+                case Applied(result=[int(position), _]):
+                    if state[position - 1 : position] != [op]:
+                        self.violations.append(f"acknowledged {op[:9]} is lost")
+                case NotApplied():
+                    if op in state:
+                        self.violations.append(f"denied {op[:9]} was applied")
+                case OutcomeUnknown():
+                    pass
+                case _:
+                    self.violations.append(f"{op[:9]} was answered {outcome!r}")
