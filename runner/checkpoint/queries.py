@@ -1,0 +1,235 @@
+"""What the checkpoint says, as records; reads only, every one with a fixed order."""
+
+# ruff: noqa: S608 -- every statement is put together from constants of this package; values are always bound
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any, Final
+
+import msgspec
+
+from runner.checkpoint.ops import ScheduleSpec
+from runner.checkpoint.records import Attempt, AttemptState, Event, Head, Pool, Run, RunState, Schedule, SkipRange
+from runner.checkpoint.results import OpResult
+from runner.checkpoint.schema import HOLDING, OPEN
+from worker.protocol import CommandTarget
+
+ATTEMPT_COLUMNS: Final = ", ".join(f"attempts.{field.name}" for field in fields(Attempt))
+_RUN_COLUMNS: Final = ", ".join(
+    "schedules.slot_run_id IS runs.run_id" if field.name == "holds_slot" else f"runs.{field.name}"
+    for field in fields(Run)
+)
+_RUNS: Final = f"SELECT {_RUN_COLUMNS} FROM runs JOIN schedules USING (schedule_id)"
+_ATTEMPTS: Final = f"SELECT {ATTEMPT_COLUMNS} FROM attempts"
+_SKIPS: Final = "SELECT schedule_id, namespace, schedule, first_ms, last_ms, count, reason, revision FROM skips"
+_SCHEDULES: Final = (
+    "SELECT spec, schedule_id, enabled, definition_revision, watermark_ms, anchor_ms, slot_run_id, revision"
+    " FROM schedules"
+)
+_EVENTS: Final = "SELECT revision, ordinal, at_ms, actor, run_id, attempt, op, from_state, to_state, why FROM events"
+_FIRST_IN_LINE: Final = (
+    "SELECT line.run_id FROM runs AS line WHERE line.schedule_id = runs.schedule_id"
+    " AND line.ended_ms IS NULL AND line.state = 'Pending' ORDER BY line.run_id LIMIT 1"
+)
+_POOL_IS_FULL: Final = (
+    f"(SELECT COUNT(*) FROM attempts WHERE authority = runs.pool AND {HOLDING})"
+    " >= (SELECT capacity FROM pools WHERE name = runs.pool)"
+)
+_CLAIMABLE: Final = f"""{_RUNS}
+    WHERE runs.state = 'Pending' AND runs.not_before_ms <= :now_ms
+      AND (runs.closing_ms IS NULL OR runs.closing_ms > :now_ms)
+      AND (schedules.slot_run_id = runs.run_id
+           OR (schedules.slot_run_id IS NULL AND runs.run_id = ({_FIRST_IN_LINE})))
+      AND NOT EXISTS (SELECT 1 FROM attempts WHERE attempts.run_id = runs.run_id AND {HOLDING})
+      AND NOT {_POOL_IS_FULL}
+    ORDER BY runs.run_id LIMIT :limit"""
+
+_spec_decoder = msgspec.json.Decoder(ScheduleSpec)
+_target_decoder = msgspec.json.Decoder(CommandTarget)
+_result_decoder = msgspec.msgpack.Decoder(OpResult)
+
+
+def head(db: sqlite3.Connection) -> Head:
+    """Return the register's own row."""
+    row = db.execute("SELECT cluster_id, generation, epoch, owner, revision, now_ms, token_counter FROM head")
+    return Head(*row.fetchone())
+
+
+def schedules(db: sqlite3.Connection) -> list[Schedule]:
+    """Return all schedules, by namespace and name."""
+    return [_schedule(row) for row in db.execute(f"{_SCHEDULES} ORDER BY namespace, name")]
+
+
+def schedule_named(db: sqlite3.Connection, namespace: str, name: str) -> Schedule | None:
+    """Return the schedule of a name, or None."""
+    row = db.execute(f"{_SCHEDULES} WHERE namespace = ? AND name = ?", (namespace, name)).fetchone()
+    return None if row is None else _schedule(row)
+
+
+def schedule(db: sqlite3.Connection, schedule_id: str) -> Schedule | None:
+    """Return one schedule, or None."""
+    row = db.execute(f"{_SCHEDULES} WHERE schedule_id = ?", (schedule_id,)).fetchone()
+    return None if row is None else _schedule(row)
+
+
+def run(db: sqlite3.Connection, run_id: str) -> Run | None:
+    """Return one run, or None."""
+    row = db.execute(f"{_RUNS} WHERE runs.run_id = ?", (run_id,)).fetchone()
+    return None if row is None else _run(row)
+
+
+def attempts(db: sqlite3.Connection, run_id: str) -> list[Attempt]:
+    """Return a run's attempts, oldest first."""
+    return [_attempt(row) for row in db.execute(f"{_ATTEMPTS} WHERE run_id = ? ORDER BY n", (run_id,))]
+
+
+def target(db: sqlite3.Connection, digest: str) -> CommandTarget:
+    """Return the frozen target that a run or claim names by digest.
+
+    Raises:
+        KeyError: no run or schedule ever froze such a target.
+    """
+    row = db.execute("SELECT target FROM payloads WHERE digest = ?", (digest,)).fetchone()
+    if row is None:
+        raise KeyError(digest)
+    return _target_decoder.decode(row[0])
+
+
+def pools(db: sqlite3.Connection) -> list[Pool]:
+    """Return all pools by name, with how many attempts hold capacity in each."""
+    held = f"SELECT COUNT(*) FROM attempts WHERE authority = pools.name AND {HOLDING}"
+    return [Pool(*row) for row in db.execute(f"SELECT name, capacity, ({held}) FROM pools ORDER BY name")]
+
+
+def pool(db: sqlite3.Connection, name: str) -> Pool | None:
+    """Return one pool with what is held of it, or None."""
+    held = f"SELECT COUNT(*) FROM attempts WHERE authority = ?1 AND {HOLDING}"
+    row = db.execute(f"SELECT name, capacity, ({held}) FROM pools WHERE name = ?1", (name,)).fetchone()
+    return None if row is None else Pool(*row)
+
+
+def is_retired(db: sqlite3.Connection, worker: str, incarnation: str) -> bool:
+    """Return whether a human attested this process life quiescent; it gets no claim and no permit any more."""
+    found = db.execute("SELECT 1 FROM retired WHERE worker = ? AND incarnation = ?", (worker, incarnation))
+    return found.fetchone() is not None
+
+
+def claimable(db: sqlite3.Connection, now_ms: int, limit: int) -> list[Run]:
+    """Return Pending runs that a claim would be granted for now, pools' remaining capacity aside; oldest first."""
+    return [_run(row) for row in db.execute(_CLAIMABLE, {"now_ms": now_ms, "limit": limit})]
+
+
+def open_attempts(db: sqlite3.Connection) -> list[Attempt]:
+    """Return the attempts that have a deadline: Claimed, Admitted, Accepted, Cancelling; by run and attempt."""
+    return [_attempt(row) for row in db.execute(f"{_ATTEMPTS} WHERE {OPEN} ORDER BY run_id, n")]
+
+
+def open_claims(db: sqlite3.Connection, worker: str, incarnation: str) -> list[tuple[Run, Attempt]]:
+    """Return what is Claimed for one incarnation, oldest first."""
+    rows = db.execute(
+        f"{_ATTEMPTS} WHERE {OPEN} AND state = 'Claimed' AND worker = ? AND incarnation = ? ORDER BY run_id, n",
+        (worker, incarnation),
+    )
+    claims = [_attempt(row) for row in rows]
+    return [(_present(run(db, claim.run_id)), claim) for claim in claims]
+
+
+def stops(db: sqlite3.Connection, worker: str) -> list[Attempt]:
+    """Return the Cancelling attempts of a worker, whichever incarnation they are bound to; oldest first."""
+    rows = db.execute(f"{_ATTEMPTS} WHERE {OPEN} AND state = 'Cancelling' AND worker = ? ORDER BY run_id, n", (worker,))
+    return [_attempt(row) for row in rows]
+
+
+def closing(db: sqlite3.Connection, now_ms: int, limit: int) -> list[str]:
+    """Return the Pending runs whose closing instant has passed, the longest past first."""
+    rows = db.execute(
+        "SELECT run_id FROM runs WHERE state = 'Pending' AND closing_ms IS NOT NULL AND closing_ms <= ?"
+        " ORDER BY closing_ms, run_id LIMIT ?",
+        (now_ms, limit),
+    )
+    return [row[0] for row in rows]
+
+
+def runs(
+    db: sqlite3.Connection, *, schedule_id: str | None, state: RunState | None, limit: int
+) -> list[Run | SkipRange]:
+    """Return runs and skipped ranges, newest instant first."""
+    where, values = _where({"runs.schedule_id": schedule_id, "runs.state": None if state is None else state.value})
+    rows = db.execute(f"{_RUNS} {where} ORDER BY runs.run_id DESC LIMIT ?", (*values, limit))
+    found: list[Run | SkipRange] = [_run(row) for row in rows]
+    if state in {None, RunState.SKIPPED}:
+        where, values = _where({"schedule_id": schedule_id})
+        order = "ORDER BY last_ms DESC, schedule_id LIMIT ?"
+        found += [SkipRange(*row) for row in db.execute(f"{_SKIPS} {where} {order}", (*values, limit))]
+        found.sort(key=_instant_ms, reverse=True)
+    return found[:limit]
+
+
+def counts(db: sqlite3.Connection) -> dict[str, int]:
+    """Return how many instants are in each run state; a skipped range counts as many as it holds."""
+    found = {state.value: 0 for state in RunState}
+    found.update(db.execute("SELECT state, COUNT(*) FROM runs GROUP BY state ORDER BY state").fetchall())
+    ranged: int = db.execute("SELECT COALESCE(SUM(count), 0) FROM skips").fetchone()[0]
+    found[RunState.SKIPPED.value] += ranged
+    return found
+
+
+def events(db: sqlite3.Connection, *, run_id: str | None, limit: int) -> list[Event]:
+    """Return the trail, newest first."""
+    where, values = _where({"run_id": run_id})
+    order = "ORDER BY revision DESC, ordinal DESC LIMIT ?"
+    return [Event(*row) for row in db.execute(f"{_EVENTS} {where} {order}", (*values, limit))]
+
+
+def kept_operation(db: sqlite3.Connection, principal: str, key: str) -> tuple[str, OpResult] | None:
+    """Return the body digest and the result that an operation key stands for, or None."""
+    row = db.execute(
+        "SELECT digest, result FROM operations WHERE principal = ? AND key = ?", (principal, key)
+    ).fetchone()
+    return None if row is None else (row[0], _result_decoder.decode(row[1]))
+
+
+def _where(wanted: dict[str, str | None]) -> tuple[str, tuple[str, ...]]:
+    given = {column: value for column, value in wanted.items() if value is not None}
+    clause = " AND ".join(f"{column} = ?" for column in given)
+    return (f"WHERE {clause}" if clause else ""), tuple(given.values())
+
+
+def _instant_ms(row: Run | SkipRange) -> int:
+    if isinstance(row, SkipRange):
+        return row.last_ms
+    return row.scheduled_for_ms if row.scheduled_for_ms is not None else row.created_ms
+
+
+def _present(found: Run | None) -> Run:
+    assert found is not None, "an attempt without its run"
+    return found
+
+
+def _schedule(row: Sequence[Any]) -> Schedule:
+    spec, schedule_id, enabled, *rest = row
+    return Schedule(_spec_decoder.decode(spec), schedule_id, bool(enabled), *rest)
+
+
+_FLAGS: Final = frozenset({"unresolved", "superseded", "won", "fenced", "cancelled", "closed", "holds_slot"})
+_ATTEMPT_FLAGS: Final = tuple(at for at, field in enumerate(fields(Attempt)) if field.name in _FLAGS)
+_RUN_FLAGS: Final = tuple(at for at, field in enumerate(fields(Run)) if field.name in _FLAGS)
+_ATTEMPT_STATE: Final = next(at for at, field in enumerate(fields(Attempt)) if field.name == "state")
+_RUN_STATE: Final = next(at for at, field in enumerate(fields(Run)) if field.name == "state")
+
+
+def _attempt(row: Sequence[Any]) -> Attempt:
+    values = list(row)
+    values[_ATTEMPT_STATE] = AttemptState(values[_ATTEMPT_STATE])
+    for at in _ATTEMPT_FLAGS:
+        values[at] = bool(values[at])
+    return Attempt(*values)
+
+
+def _run(row: Sequence[Any]) -> Run:
+    values = list(row)
+    values[_RUN_STATE] = RunState(values[_RUN_STATE])
+    for at in _RUN_FLAGS:
+        values[at] = bool(values[at])
+    return Run(*values)

@@ -1,0 +1,136 @@
+"""The checkpoint's tables: time-ordered keys, no rowid, nothing stored twice that a query can derive.
+
+Booleans are 0 and 1; instants are milliseconds since the epoch, UTC; `revision` is the one that last changed the row.
+"""
+
+from typing import Final
+
+_HEAD: Final = """
+CREATE TABLE head (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    cluster_id TEXT NOT NULL, generation INTEGER NOT NULL,
+    epoch INTEGER NOT NULL, owner TEXT, revision INTEGER NOT NULL,
+    now_ms INTEGER NOT NULL, token_counter INTEGER NOT NULL
+) STRICT, WITHOUT ROWID"""
+
+_POOLS: Final = """
+CREATE TABLE pools (
+    name TEXT PRIMARY KEY, capacity INTEGER NOT NULL, revision INTEGER NOT NULL
+) STRICT, WITHOUT ROWID"""
+
+# `pool`, `digest` and `attempts_allowed` stand in `spec` too; here they spare each materialisation its decoding.
+# `tail_skip_ms`: first instant of the skip range that holds the newest planned instant, if that one was skipped.
+_SCHEDULES: Final = """
+CREATE TABLE schedules (
+    schedule_id TEXT PRIMARY KEY, namespace TEXT NOT NULL, name TEXT NOT NULL,
+    spec BLOB NOT NULL, pool TEXT NOT NULL, digest TEXT NOT NULL, attempts_allowed INTEGER NOT NULL,
+    enabled INTEGER NOT NULL, definition_revision INTEGER NOT NULL,
+    watermark_ms INTEGER NOT NULL, anchor_ms INTEGER NOT NULL,
+    slot_run_id TEXT, tail_skip_ms INTEGER, revision INTEGER NOT NULL,
+    UNIQUE (namespace, name)
+) STRICT, WITHOUT ROWID"""
+
+_PAYLOADS: Final = """
+CREATE TABLE payloads (
+    digest TEXT PRIMARY KEY, target BLOB NOT NULL
+) STRICT, WITHOUT ROWID"""
+
+# `closes_ms` is the end of the catch-up window; `closing_ms` is the closing instant in force, NULL for none.
+_RUNS: Final = """
+CREATE TABLE runs (
+    run_id TEXT PRIMARY KEY, schedule_id TEXT NOT NULL, namespace TEXT NOT NULL, schedule TEXT NOT NULL,
+    schedule_revision INTEGER NOT NULL, scheduled_for_ms INTEGER, trigger_id TEXT, triggered_ms INTEGER,
+    occurrence TEXT NOT NULL, state TEXT NOT NULL, reason TEXT,
+    pool TEXT NOT NULL, digest TEXT NOT NULL, attempts_allowed INTEGER NOT NULL,
+    not_before_ms INTEGER NOT NULL, closes_ms INTEGER NOT NULL, closing_ms INTEGER,
+    cancelled INTEGER NOT NULL, closed INTEGER NOT NULL,
+    created_ms INTEGER NOT NULL, ended_ms INTEGER, revision INTEGER NOT NULL,
+    UNIQUE (schedule_id, scheduled_for_ms), UNIQUE (schedule_id, trigger_id)
+) STRICT, WITHOUT ROWID"""
+
+_SKIPS: Final = """
+CREATE TABLE skips (
+    schedule_id TEXT NOT NULL, first_ms INTEGER NOT NULL, last_ms INTEGER NOT NULL,
+    namespace TEXT NOT NULL, schedule TEXT NOT NULL,
+    count INTEGER NOT NULL, reason TEXT NOT NULL, revision INTEGER NOT NULL,
+    PRIMARY KEY (schedule_id, first_ms)
+) STRICT, WITHOUT ROWID"""
+
+_ATTEMPTS: Final = """
+CREATE TABLE attempts (
+    run_id TEXT NOT NULL, n INTEGER NOT NULL, state TEXT NOT NULL, reason TEXT,
+    unresolved INTEGER NOT NULL, superseded INTEGER NOT NULL, won INTEGER NOT NULL,
+    worker TEXT NOT NULL, incarnation TEXT NOT NULL, ledger TEXT NOT NULL,
+    owner TEXT NOT NULL, epoch INTEGER NOT NULL, authority TEXT NOT NULL, digest TEXT NOT NULL,
+    reservation TEXT, token INTEGER, fenced INTEGER NOT NULL, execution_id TEXT, exit_code INTEGER,
+    claimed_ms INTEGER NOT NULL, admitted_ms INTEGER, started_ms INTEGER, ended_ms INTEGER, cancelling_ms INTEGER,
+    tail TEXT NOT NULL, evidence TEXT NOT NULL, revision INTEGER NOT NULL,
+    PRIMARY KEY (run_id, n),
+    CHECK (token IS NULL OR fenced = 0)
+) STRICT, WITHOUT ROWID"""
+
+_RETIRED: Final = """
+CREATE TABLE retired (
+    worker TEXT NOT NULL, incarnation TEXT NOT NULL, at_ms INTEGER NOT NULL, revision INTEGER NOT NULL,
+    PRIMARY KEY (worker, incarnation)
+) STRICT, WITHOUT ROWID"""
+
+# `kept_from_ms`: the later of the commit and the instant in the key itself; retention counts from it.
+_OPERATIONS: Final = """
+CREATE TABLE operations (
+    principal TEXT NOT NULL, key TEXT NOT NULL, digest TEXT NOT NULL, result BLOB NOT NULL,
+    kept_from_ms INTEGER NOT NULL,
+    PRIMARY KEY (principal, key)
+) STRICT, WITHOUT ROWID"""
+
+_EVENTS: Final = """
+CREATE TABLE events (
+    revision INTEGER NOT NULL, ordinal INTEGER NOT NULL, at_ms INTEGER NOT NULL, actor TEXT NOT NULL,
+    run_id TEXT, attempt INTEGER, op TEXT NOT NULL, from_state TEXT, to_state TEXT, why TEXT,
+    PRIMARY KEY (revision, ordinal)
+) STRICT, WITHOUT ROWID"""
+
+HOLDING: Final = "state IN ('Claimed', 'Admitted', 'Accepted', 'Cancelling', 'Unknown') AND superseded = 0"
+"""SQL: the attempt holds capacity of its pool (`attempt.holds_capacity` says the same; a test compares them)."""
+OPEN: Final = "state IN ('Claimed', 'Admitted', 'Accepted', 'Cancelling')"
+"""SQL: the attempt has a deadline that the owner watches."""
+
+_INDEXES: Final = (
+    "CREATE INDEX runs_of_schedule ON runs (schedule_id, run_id)",
+    "CREATE INDEX runs_by_state ON runs (state, run_id)",
+    "CREATE INDEX runs_open ON runs (schedule_id, run_id) WHERE ended_ms IS NULL",
+    "CREATE INDEX runs_closing ON runs (closing_ms) WHERE state = 'Pending' AND closing_ms IS NOT NULL",
+    "CREATE INDEX skips_by_time ON skips (last_ms)",
+    f"CREATE INDEX attempts_holding ON attempts (authority) WHERE {HOLDING}",
+    f"CREATE INDEX attempts_open ON attempts (worker, incarnation) WHERE {OPEN}",
+    "CREATE INDEX operations_by_age ON operations (kept_from_ms)",
+    "CREATE INDEX events_of_run ON events (run_id, revision, ordinal) WHERE run_id IS NOT NULL",
+)
+
+STATEMENTS: Final = (
+    _HEAD,
+    _POOLS,
+    _SCHEDULES,
+    _PAYLOADS,
+    _RUNS,
+    _SKIPS,
+    _ATTEMPTS,
+    _RETIRED,
+    _OPERATIONS,
+    _EVENTS,
+    *_INDEXES,
+)
+
+TABLES: Final[tuple[str, ...]] = (
+    "attempts",
+    "events",
+    "head",
+    "operations",
+    "payloads",
+    "pools",
+    "retired",
+    "runs",
+    "schedules",
+    "skips",
+)
+"""Names that the cluster listener may read rows of."""

@@ -1,0 +1,179 @@
+"""Whatever a command holds, apply answers it, the same on every voter, and the invariants stand."""
+
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from runner.checkpoint import ops, queries, results
+from runner.checkpoint.admitting import binding_of
+from runner.checkpoint.attempt import holds_capacity
+from runner.checkpoint.carrying import case_of
+from runner.checkpoint.records import RunState
+from runner.checkpoint.run import TERMINAL, conclude
+from tests.unit.checkpoint.book import SCHEDULE, Book, owned_book, spec
+from worker.protocol import CommandTarget
+
+INTS = st.one_of(st.integers(-2, 6), st.integers(0, 9).map(lambda n: n * 1_000), st.integers(-(1 << 63), (1 << 64) - 1))
+COUNTS = st.one_of(st.integers(0, 3), st.integers(0, (1 << 64) - 1))
+TEXTS = st.one_of(st.sampled_from(["", "w1", "a", "default", "x"]), st.text(max_size=8))
+MAYBE = st.none() | TEXTS
+NAMES = st.sampled_from(["tick", "other", "nobody", "Bad Name"])
+WORKERS = st.sampled_from(["w1", "w2"])
+LIVES = st.sampled_from(["a", "b"])
+TARGETS = st.builds(CommandTarget, argv=st.tuples(TEXTS), env=st.dictionaries(TEXTS, TEXTS, max_size=2))
+POOLS = st.builds(ops.PoolSpec, name=st.sampled_from(["default", "gpu", "-"]), limit=COUNTS)
+SPECS = st.builds(
+    spec,
+    name=NAMES,
+    pool=st.sampled_from(["default", "gpu"]),
+    retry=st.builds(ops.Retry, attempts=st.integers(1, 3)),
+    target=TARGETS,
+    trigger=st.builds(ops.Every, interval_s=st.integers(1, 1 << 63)) | st.builds(ops.Cron, expression=TEXTS),
+)
+OPERATIONS = st.builds(
+    ops.Operation,
+    principal=st.sampled_from(["alice", "rita"]),
+    key=st.one_of(st.integers(0, 10_000).map(str), st.text(max_size=70)),
+    digest=st.sampled_from(["d", "e"]),
+)
+
+
+def about(db: Any) -> st.SearchStrategy[dict[str, Any]]:
+    """Draw one of the attempts there are (or may come), or none that ever was."""
+    runs = [row[0] for row in db.execute("SELECT run_id FROM runs ORDER BY run_id DESC LIMIT 6")]
+    # Mostly what exists: a walk that only ever misses tests little.
+    return st.fixed_dictionaries(
+        {
+            "run_id": st.sampled_from([*runs, *runs, "nobody"]),
+            "attempt": st.one_of(st.integers(1, 2), st.integers(1, 2), INTS),
+        }
+    )
+
+
+def report(kind: type[ops.Op], draw: Any, db: Any, **said: st.SearchStrategy[Any]) -> ops.Op:
+    where = draw(about(db))
+    worker = draw(WORKERS)
+    who = {"worker": worker, "incarnation": draw(LIVES), "ledger": f"{worker}-disk"}
+    return kind(**where, **who, **{name: draw(strategy) for name, strategy in said.items()})
+
+
+def any_op(draw: Any, book: Book) -> ops.Op:
+    makers = (_plan, _plan, _claim, _claim, _admit, _admit, _finish, _stopped, _lose, _lose, _cancel, _attest, _other)
+    op: ops.Op = draw(st.sampled_from(makers))(draw, book)
+    return op
+
+
+def _claim(draw: Any, book: Book) -> ops.Op:
+    return report(ops.ClaimOp, draw, book.db, authorities=st.just(("default", "gpu")))
+
+
+def _finish(draw: Any, book: Book) -> ops.Op:
+    said = {"succeeded": st.booleans(), "reason": MAYBE, "exit_code": st.none() | INTS, "ended_ms": INTS}
+    return report(ops.FinishOp, draw, book.db, **said, tail=TEXTS, evidence=TEXTS)
+
+
+def _stopped(draw: Any, book: Book) -> ops.Op:
+    said = {"consumed": st.booleans(), "exit_code": st.none() | INTS, "ended_ms": INTS}
+    return report(ops.ConfirmStoppedOp, draw, book.db, **said, evidence=TEXTS)
+
+
+def _lose(draw: Any, book: Book) -> ops.Op:
+    return ops.LoseOp(**draw(about(book.db)), why=draw(TEXTS), worker=draw(MAYBE), evidence=draw(TEXTS))
+
+
+def _cancel(draw: Any, book: Book) -> ops.Op:
+    return ops.CancelOp(operation=draw(OPERATIONS), run_id=draw(about(book.db))["run_id"])
+
+
+def _plan(draw: Any, book: Book) -> ops.Op:
+    schedule = queries.schedule_named(book.db, "demo", draw(NAMES))
+    if schedule is None or draw(st.integers(0, 5)) == 0:
+        missed = st.builds(ops.Missed, first_ms=INTS, last_ms=INTS, count=INTS, reason=st.just("missed_window"))
+        listed = draw(st.lists(missed, max_size=2)), draw(st.lists(INTS, max_size=3))
+        return ops.Materialise(SCHEDULE, draw(INTS), draw(INTS), draw(INTS), tuple(listed[0]), tuple(listed[1]))
+    after_ms = schedule.watermark_ms
+    due = tuple(range(after_ms + 1_000, book.now_ms + 1, 1_000))[:3]
+    return ops.Materialise(
+        schedule.schedule_id, schedule.definition_revision, after_ms, due[-1] if due else after_ms, (), due
+    )
+
+
+def _admit(draw: Any, book: Book) -> ops.Op:
+    where = draw(about(book.db))
+    run = queries.run(book.db, where["run_id"])
+    attempts = queries.attempts(book.db, where["run_id"])
+    reservation = draw(st.sampled_from(["x1", "x2"]))
+    if run is None or not attempts:
+        return report(ops.ForfeitOp, draw, book.db, evidence=TEXTS)
+    binding = binding_of(queries.head(book.db), run, attempts[-1])
+    return ops.AdmitOp(worker=draw(st.sampled_from([binding.worker, "w2"])), binding=binding, reservation=reservation)
+
+
+def _attest(draw: Any, book: Book) -> ops.Op:
+    where = draw(about(book.db))
+    attempts = queries.attempts(book.db, where["run_id"])
+    revision = attempts[-1].revision if attempts else draw(INTS)
+    words = {"attester": draw(TEXTS), "statement": draw(TEXTS), "evidence": draw(TEXTS)}
+    return ops.AttestOp(operation=draw(OPERATIONS), **where, **words, row_revision=revision)
+
+
+def _other(draw: Any, book: Book) -> ops.Op:
+    where, operation = draw(about(book.db)), draw(OPERATIONS)
+    name = {"namespace": "demo", "name": draw(NAMES)}
+    made: tuple[ops.Op, ...] = (
+        ops.Acquire(owner=draw(TEXTS)),
+        ops.Apply(operation, tuple(draw(st.lists(POOLS, max_size=2))), tuple(draw(st.lists(SPECS, max_size=2)))),
+        ops.SetEnabled(operation=operation, **name, enabled=draw(st.booleans())),
+        ops.Trigger(operation=operation, **name),
+        ops.FenceOp(**where, why=draw(TEXTS), worker=draw(MAYBE)),
+        report(ops.AcceptOp, draw, book.db, execution_id=TEXTS, started_ms=INTS, evidence=TEXTS),
+        ops.CloseOp(run_id=where["run_id"]),
+        ops.ForgetOperations(before_ms=draw(INTS), limit=draw(INTS)),
+    )
+    return draw(st.sampled_from(made))
+
+
+def check(book: Book) -> None:
+    schedules = {each.schedule_id: each for each in queries.schedules(book.db)}
+    for run in queries.runs(book.db, schedule_id=None, state=None, limit=1_000):
+        if not hasattr(run, "run_id"):
+            continue
+        attempts = queries.attempts(book.db, run.run_id)
+        standing = conclude(case_of(run, attempts))
+        assert (standing.state, standing.reason) == (run.state, run.reason)
+        assert (run.ended_ms is not None) == (run.state in TERMINAL)
+        assert run.holds_slot <= (run.state not in TERMINAL)
+        if run.state is not RunState.PENDING and run.state not in TERMINAL:
+            assert run.holds_slot, "7: launched without the slot"
+        if run.state is RunState.PENDING:
+            assert schedules[run.schedule_id].slot_run_id is not None, "11: in line, and nobody in front"
+        assert all(a.token is None or not a.fenced for a in attempts)
+        assert sum(holds_capacity(a) for a in attempts) <= 1
+    tokens = [row[0] for row in book.db.execute("SELECT token FROM attempts WHERE token IS NOT NULL ORDER BY token")]
+    assert len(tokens) == len(set(tokens)) == queries.head(book.db).token_counter
+    planned = (
+        "SELECT schedule_id, scheduled_for_ms, COUNT(*) FROM runs WHERE scheduled_for_ms IS NOT NULL GROUP BY 1, 2"
+    )
+    assert all(row[2] == 1 for row in book.db.execute(planned))
+
+
+# How slow a shared machine is says nothing of the checkpoint.
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(data=st.data())
+def test_apply_is_total_deterministic_and_keeps_the_invariants(data: st.DataObject) -> None:
+    first = owned_book(spec(retry=ops.Retry(attempts=2)), spec("other"))
+    second = owned_book(spec(retry=ops.Retry(attempts=2)), spec("other"))
+    for _ in range(data.draw(st.integers(1, 12))):
+        first.now_ms += data.draw(st.sampled_from([0, 500, 1_000, 3_000, 3_600_000]))
+        sent = tuple(any_op(data.draw, first) for _ in range(data.draw(st.integers(1, 3))))
+        head = queries.head(first.db)
+        command = ops.encode(ops.Command(ops.VERSION, head.epoch, head.revision, first.now_ms, "node1", sent))
+        answered = first.machine.apply(first.db, command)
+        assert second.machine.apply(second.db, command) == answered
+        result = results.from_builtins(answered)
+        assert (result.verdict, len(result.results)) == ("applied", len(sent))
+        check(first)
+    assert list(first.db.iterdump()) == list(second.db.iterdump())
+    first.db.close()
+    second.db.close()
