@@ -1,0 +1,1 @@
+"""What workers may ask of the owner: polls, permits, reports, fences (WIRE: Admission listener)."""

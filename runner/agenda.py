@@ -1,0 +1,95 @@
+"""What the calendar asks for now: which schedules are due, as operations, and when to look again. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from runner.calendar import BadExpression, next_after, plan
+from runner.checkpoint.ops import Materialise
+from runner.checkpoint.records import Schedule
+
+# Plans of one schedule that one command may chain: a cron that was down for long takes several (calendar.planning).
+MAX_CHAINED: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """A schedule's next planned instant, good as long as it was reckoned from this definition and this watermark.
+
+    Attributes:
+        next_ms: milliseconds since the epoch, UTC; None if it will not fire again.
+        fault: why it cannot be planned at all (other time zone data than at its apply), in words for a person.
+    """
+
+    definition_revision: int
+    watermark_ms: int
+    next_ms: int | None
+    fault: str | None = None
+
+
+def aims(before: Mapping[str, Aim], schedules: Sequence[Schedule]) -> dict[str, Aim]:
+    """Return the aim of every enabled schedule; what did not change is not reckoned again."""
+    kept: dict[str, Aim] = {}
+    for row in schedules:
+        if row.enabled:
+            known = before.get(row.schedule_id)
+            kept[row.schedule_id] = known if known is not None and _is_of(known, row) else _aim(row)
+    return kept
+
+
+def due(schedules: Sequence[Schedule], aimed: Mapping[str, Aim], now_ms: int, limit: int) -> list[Materialise]:
+    """Return one operation for each schedule whose aim was reached, those due longest first, at most `limit`."""
+    reached: list[tuple[int, str, Schedule]] = []
+    for row in schedules:
+        aim = aimed.get(row.schedule_id)
+        if aim is not None and aim.next_ms is not None and aim.next_ms <= now_ms:
+            reached.append((aim.next_ms, row.schedule_id, row))
+    reached.sort(key=lambda entry: entry[:2])
+    found: list[Materialise] = []
+    for _, _, row in reached[:limit]:
+        found += _chain(row, now_ms, 1)[0]
+    return found
+
+
+def next_look_ms(aimed: Mapping[str, Aim]) -> int | None:
+    """Return the earliest aim of all, or None."""
+    return min((aim.next_ms for aim in aimed.values() if aim.next_ms is not None), default=None)
+
+
+def catch_up(row: Schedule, now_ms: int) -> tuple[list[Materialise], bool]:
+    """Return what must be committed before an edit of this schedule, and whether that reaches `now_ms`.
+
+    An edit moves the watermark to now: whatever is due before it has to be on record first, or it would be dropped
+    without a trace. A disabled schedule plans nothing, so nothing precedes its edit.
+    """
+    return _chain(row, now_ms, MAX_CHAINED) if row.enabled else ([], True)
+
+
+def _chain(row: Schedule, now_ms: int, links: int) -> tuple[list[Materialise], bool]:
+    """Plan from the watermark on, in at most so many links, each starting where the one before ended."""
+    found: list[Materialise] = []
+    watermark_ms = row.watermark_ms
+    for _ in range(links):
+        try:
+            look = plan(row.spec.trigger, row.spec.timezone, row.anchor_ms, watermark_ms, now_ms)
+        except BadExpression:
+            return found, True  # its aim says so; an edit is how a person mends it
+        if look.missed or look.due or watermark_ms < look.until_ms < now_ms:
+            revision = row.definition_revision
+            found.append(Materialise(row.schedule_id, revision, watermark_ms, look.until_ms, look.missed, look.due))
+        watermark_ms = look.until_ms
+        if watermark_ms >= now_ms:
+            return found, True
+    return found, False
+
+
+def _is_of(aim: Aim, row: Schedule) -> bool:
+    return aim.definition_revision == row.definition_revision and aim.watermark_ms == row.watermark_ms
+
+
+def _aim(row: Schedule) -> Aim:
+    try:
+        planned = next_after(row.spec.trigger, row.spec.timezone, row.anchor_ms, row.watermark_ms)
+    except BadExpression as fault:
+        return Aim(row.definition_revision, row.watermark_ms, None, str(fault))
+    return Aim(row.definition_revision, row.watermark_ms, planned.at_ms if planned else None)

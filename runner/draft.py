@@ -1,0 +1,117 @@
+"""What one turn of the loop proposes: the callers' operations first, then the owner's own. Pure."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from runner.agenda import catch_up, due
+from runner.checkpoint.ops import Apply, CloseOp, ForgetOperations, Op, SetEnabled
+from runner.checkpoint.records import Schedule
+from runner.claims import match, rooms
+from runner.deadlines import overdue
+from runner.inbox import Entry
+from runner.settings import Timing
+from runner.tenure import Tenure
+from runner.view import View
+
+MAX_DRAINED: Final = 1_000
+MAX_OWN: Final = 500  # kept free of callers' operations, so that a flood of them never stops the calendar
+MAX_CATCH_UP: Final = 1_000
+FORGET_EVERY_S: Final = 3_600.0
+FORGET_LIMIT: Final = 10_000
+
+Edit = Apply | SetEnabled
+
+
+@dataclass(slots=True)
+class Draft:
+    """Operations in order, each with the entry of the caller that waits for its result, if there is one.
+
+    Attributes:
+        put_back: entries that must wait: more of the past has to be put on record before them.
+    """
+
+    slots: list[tuple[Op, Entry | None]] = field(default_factory=list)
+    put_back: list[Entry] = field(default_factory=list)
+
+    @property
+    def ops(self) -> tuple[Op, ...]:
+        """Return the operations alone."""
+        return tuple(op for op, _ in self.slots)
+
+
+def edited_by(op: Op) -> frozenset[tuple[str, str]]:
+    """Return namespace and name of the schedules whose watermark this operation may move."""
+    match op:
+        case Apply(schedules=specs):
+            return frozenset((spec.namespace, spec.name) for spec in specs)
+        case SetEnabled(namespace=namespace, name=name):
+            return frozenset({(namespace, name)})
+        case _:
+            return frozenset()
+
+
+def draft(entries: Sequence[Entry], view: View, tenure: Tenure, *, now_ms: int, stepped: bool, timing: Timing) -> Draft:
+    """Decide what this turn proposes.
+
+    Args:
+        entries: what was drained from the inbox, in order.
+        view: the checkpoint at the tenure's revision.
+        tenure: contacts, watches and aims of this owner, brought up to this view.
+        now_ms: the command's now; the calendar is read at the same instant.
+        stepped: the clocks are not believed: nothing is materialised or closed because of them. An edit still puts on
+            record what is due before it, since it moves the watermark to the same `now_ms`.
+    """
+    found = Draft()
+    caught: set[str] = set()
+    for entry in entries:
+        if found.put_back and edited_by(entry.op):
+            found.put_back.append(entry)  # edits keep their order
+        elif _catch_up(found, entry, view, caught, now_ms):
+            found.slots.append((entry.op, entry))
+        else:
+            found.put_back.append(entry)
+    own = _own(view, tenure, caught, now_ms=now_ms, stepped=stepped, timing=timing)
+    found.slots += [(op, None) for op, _ in zip(own, range(MAX_OWN), strict=False)]
+    return found
+
+
+def _catch_up(found: Draft, entry: Entry, view: View, caught: set[str], now_ms: int) -> bool:
+    """Put what is due of the schedules that an operation edits before it; False if that takes another command."""
+    for name in sorted(edited_by(entry.op)):
+        row = view.edited.get(name)
+        if row is None or row.schedule_id in caught:
+            continue
+        if len(found.slots) >= MAX_DRAINED + MAX_CATCH_UP:
+            return False
+        due_first, reached = catch_up(row, now_ms)
+        found.slots += [(op, None) for op in due_first]
+        caught.add(row.schedule_id)
+        if not reached:
+            return False
+    return True
+
+
+def _own(view: View, tenure: Tenure, caught: set[str], *, now_ms: int, stepped: bool, timing: Timing) -> Iterator[Op]:
+    """Yield the owner's own operations: deadlines, then the calendar, then claims."""
+    contacts, served_s = tenure.contacts, tenure.served.served_s
+    yield from overdue(
+        view.attempts,
+        tenure.watches,
+        contacts.asks,
+        contacts.get,
+        epoch=tenure.epoch,
+        served_s=served_s,
+        timing=timing,
+    )
+    if not stepped:
+        yield from (CloseOp(run_id) for run_id in view.closing)
+        yield from due(_not_caught(view.schedules, caught), tenure.aims, now_ms, MAX_OWN)
+    if served_s >= tenure.forget_at_s:
+        yield ForgetOperations(now_ms - round(timing.operation_kept_s * 1000), FORGET_LIMIT)
+    room = rooms(contacts, view.attempts, view.retired, served_s=served_s, poll_s=timing.poll_s)
+    yield from match(view.claimable, room, view.pools)
+
+
+def _not_caught(schedules: Sequence[Schedule], caught: set[str]) -> list[Schedule]:
+    return [row for row in schedules if row.schedule_id not in caught]

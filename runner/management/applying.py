@@ -1,0 +1,156 @@
+"""From the body of an apply to the op that the checkpoint decides, and to what it would change."""
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import msgspec
+
+from cluster.bearer import Principal
+from cluster.problem import Problem
+from runner.calendar import BadExpression, check_trigger
+from runner.checkpoint import queries
+from runner.checkpoint.ops import Apply, Cron, Every, Operation, PoolSpec, Retry, ScheduleSpec
+from runner.management.authorization import demand
+from runner.management.bodies import ApplyBody, ScheduleBody
+from runner.management.forms import PreviewForm
+from worker.protocol import CommandTarget
+
+MAX_TARGET_BYTES: Final = 64 << 10
+MOST: Final = 2**31 - 1
+OURS: Final = "FENCEPOST_"
+
+
+class Unusable(Exception):
+    """A part of the body that cannot be meant: which thing, and what is wrong with it."""
+
+    def __init__(self, thing: str, why: str) -> None:
+        """Keep both as one line for a person."""
+        super().__init__(f"{thing}: {why}.")
+
+
+def apply_op(body: ApplyBody, operation: Operation, draw_id: Callable[[], str]) -> Apply:
+    """Return the op for a checked body, each schedule with a fresh id in case its name was never seen."""
+    pools = tuple(PoolSpec(each.name, each.limit) for each in body.pools)
+    return Apply(operation, pools, tuple(_spec(each, draw_id()) for each in body.schedules))
+
+
+def preview(db: sqlite3.Connection, body: ApplyBody) -> PreviewForm:
+    """Return what an apply of a checked body would do to this checkpoint.
+
+    Raises:
+        Problem: 422: a schedule names a pool that neither the body nor the checkpoint has.
+    """
+    limits = {pool.name: pool.limit for pool in queries.pools(db)}
+    known = limits.keys() | {pool.name for pool in body.pools}
+    creates, changes, unchanged = [], [], []
+    for each in body.schedules:
+        title = f"{each.namespace}/{each.name}"
+        if each.pool not in known:
+            raise _problem(
+                Unusable(
+                    f"schedule {title}",
+                    f"pool {each.pool!r} is unknown; add a [[pool]] or use one of: {', '.join(sorted(known))}",
+                )
+            )
+        row = queries.schedule_named(db, each.namespace, each.name)
+        if row is None:
+            creates.append(title)
+        elif _spec(each, row.spec.schedule_id) == row.spec:
+            unchanged.append(title)
+        else:
+            changes.append(title)
+    pools = [pool.name for pool in body.pools if limits.get(pool.name) != pool.limit]
+    return PreviewForm(creates=creates, changes=changes, unchanged=unchanged, pools=pools)
+
+
+def check(body: ApplyBody, principal: Principal) -> None:
+    """Return if every part can be meant and is the principal's to change.
+
+    Raises:
+        Problem: 422 or 403, naming the first part that is not.
+    """
+    for each in body.schedules:
+        demand(principal, each.namespace)
+    if body.pools and principal.namespaces is not None:
+        detail = "Pools are shared by all namespaces; only a credential for all namespaces may set them."
+        raise Problem(403, "Forbidden", detail, "not_done")
+    try:
+        _something(body)
+        _once("pool", [pool.name for pool in body.pools])
+        _once("schedule", [f"{each.namespace}/{each.name}" for each in body.schedules])
+        for pool in body.pools:
+            _within(f"pool {pool.name}", "limit", pool.limit)
+        for each in body.schedules:
+            _check_schedule(each)
+    except Unusable as unusable:
+        raise _problem(unusable) from unusable
+
+
+def _problem(unusable: Unusable) -> Problem:
+    return Problem(422, "Unprocessable Content", str(unusable), "not_done")
+
+
+def _something(body: ApplyBody) -> None:
+    if not body.pools and not body.schedules:
+        raise Unusable("the body", "names nothing to apply; write at least one schedule or pool")
+
+
+def _once(kind: str, names: Sequence[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise Unusable(f"{kind} {name}", "stands twice in one apply; remove or rename one")
+        seen.add(name)
+
+
+def _within(thing: str, key: str, value: int) -> None:
+    if value > MOST:
+        raise Unusable(thing, f"{key} {value} is too large; {MOST} is the most")
+
+
+def _check_schedule(each: ScheduleBody) -> None:
+    thing = f"schedule {each.namespace}/{each.name}"
+    try:
+        check_trigger(_trigger(each), each.timezone)
+    except BadExpression as fault:
+        raise Unusable(thing, str(fault)) from fault
+    _within(thing, "retry.attempts", each.retry.attempts)
+    _check_command(thing, each.command)
+
+
+def _check_command(thing: str, command: CommandTarget) -> None:
+    if not command.argv[0] or any("\0" in argument for argument in command.argv):
+        raise Unusable(thing, "command.argv names no program or holds a NUL byte")
+    for name, value in command.env.items():
+        if not name or "=" in name or "\0" in name + value or name.startswith(OURS):
+            raise Unusable(thing, "command.env: a name is empty, holds '=' or NUL, or begins with FENCEPOST_ (ours)")
+    if command.cwd is not None and (not command.cwd or "\0" in command.cwd):
+        raise Unusable(thing, "command.cwd is not a path")
+    if command.timeout_ms is not None:
+        _within(thing, "command.timeout_ms", command.timeout_ms)
+    if len(msgspec.msgpack.encode(command)) > MAX_TARGET_BYTES:
+        raise Unusable(thing, f"command is longer than {MAX_TARGET_BYTES} bytes; put what is long into a file")
+
+
+def _trigger(each: ScheduleBody) -> Cron | Every:
+    if each.cron is not None and each.every_s is None:
+        return Cron(each.cron)
+    if each.every_s is not None and each.cron is None:
+        return Every(each.every_s)
+    raise Unusable(f"schedule {each.namespace}/{each.name}", "write either cron or every")
+
+
+def _spec(each: ScheduleBody, schedule_id: str) -> ScheduleSpec:
+    return ScheduleSpec(
+        namespace=each.namespace,
+        name=each.name,
+        schedule_id=schedule_id,
+        trigger=_trigger(each),
+        timezone=each.timezone,
+        overlap=each.overlap,
+        pool=each.pool,
+        on_unknown=each.on_unknown,
+        retry=Retry(each.retry.attempts),
+        target=each.command,
+    )

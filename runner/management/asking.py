@@ -1,0 +1,200 @@
+"""What a request asks for, decided from the request alone: a query to run, or an op to build."""
+
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, TypeVar
+
+import msgspec
+
+from cluster.listener import Request
+from cluster.problem import Problem
+from runner.checkpoint.ops import AttestOp, CancelOp, Op, Operation, SetEnabled, Trigger
+from runner.checkpoint.records import RunState
+from runner.management import reading
+from runner.management.applying import apply_op, check, preview
+from runner.management.authorization import demand
+from runner.management.bodies import ApplyBody, AttestBody, CancelBody, ScheduleName
+
+DEFAULT_ROWS: Final = 50
+B = TypeVar("B")
+DrawId = Callable[[], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Ask what is so; the query returns the form to answer with, or raises a Problem."""
+
+    query: Callable[[sqlite3.Connection], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Ask for an op; built only where it is submitted, from the operation and a source of fresh ids."""
+
+    build: Callable[[Operation, DrawId], Op]
+
+
+Asked = Read | Change
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One path, what a role must be allowed to use it, and how its requests are read.
+
+    Attributes:
+        command: key of `authorization.ALLOWED`.
+        parse: raises a Problem for a request that cannot be meant.
+    """
+
+    method: str
+    path: str
+    command: str
+    parse: Callable[[Request], Asked]
+
+
+def _schedules(request: Request) -> Asked:
+    _known(request, set())
+    return Read(partial(reading.schedules, principal=request.principal))
+
+
+def _runs(request: Request) -> Asked:
+    _known(request, {"schedule", "state", "limit"})
+    return Read(
+        partial(
+            reading.runs,
+            principal=request.principal,
+            named=_named(request),
+            state=_state(request),
+            limit=_limit(request),
+        )
+    )
+
+
+def _show(request: Request) -> Asked:
+    _known(request, set())
+    return Read(partial(reading.show, principal=request.principal, run_id=request.params["id"]))
+
+
+def _events(request: Request) -> Asked:
+    _known(request, {"run_id", "limit"})
+    run_id = request.query.get("run_id")
+    return Read(partial(reading.events, principal=request.principal, run_id=run_id, limit=_limit(request)))
+
+
+def _apply(request: Request) -> Asked:
+    _known(request, {"dry_run"})
+    body, principal = _body(request, ApplyBody), request.principal
+    check(body, principal)
+    match request.query.get("dry_run", "false"):
+        case "true":
+            return Read(partial(preview, body=body))
+        case "false":
+            return Change(lambda operation, draw_id: apply_op(body, operation, draw_id))
+        case other:
+            raise _bad(f"dry_run is {other!r}; write true or false.")
+
+
+def _trigger(request: Request) -> Asked:
+    name = _schedule_name(request)
+    return Change(lambda operation, _: Trigger(operation, name.namespace, name.name))
+
+
+def _set_enabled(request: Request, *, enabled: bool) -> Asked:
+    name = _schedule_name(request)
+    return Change(lambda operation, _: SetEnabled(operation, name.namespace, name.name, enabled))
+
+
+def _cancel(request: Request) -> Asked:
+    _known(request, set())
+    body = _body(request, CancelBody)
+    return Change(lambda operation, _: CancelOp(operation, body.run_id))
+
+
+def _attest(request: Request) -> Asked:
+    _known(request, set())
+    body = _body(request, AttestBody)
+    for key in ("attester", "statement", "evidence"):
+        if not getattr(body, key).strip():
+            raise _bad(f"{key} is blank; an attestation is a named human's statement with evidence.")
+    return Change(
+        lambda operation, _: AttestOp(
+            operation=operation,
+            run_id=body.run_id,
+            attempt=body.attempt,
+            attester=body.attester,
+            statement=body.statement,
+            evidence=body.evidence,
+            row_revision=body.row_revision,
+        )
+    )
+
+
+ENDPOINTS: Final = (
+    Endpoint("GET", "/v1/schedules", "list", _schedules),
+    Endpoint("GET", "/v1/runs", "list", _runs),
+    Endpoint("GET", "/v1/runs/{id}", "show", _show),
+    Endpoint("GET", "/v1/events", "events", _events),
+    Endpoint("POST", "/v1/apply", "apply", _apply),
+    Endpoint("POST", "/v1/trigger", "trigger", _trigger),
+    Endpoint("POST", "/v1/enable", "enable", partial(_set_enabled, enabled=True)),
+    Endpoint("POST", "/v1/disable", "disable", partial(_set_enabled, enabled=False)),
+    Endpoint("POST", "/v1/cancel", "cancel", _cancel),
+    Endpoint("POST", "/v1/attest", "attest", _attest),
+)
+
+
+def _known(request: Request, names: set[str]) -> None:
+    for name in request.query:
+        if name not in names:
+            takes = f"takes {', '.join(sorted(names))}" if names else "takes none"
+            raise _bad(f"The query parameter {name!r} is unknown; {request.path} {takes}.")
+
+
+def _body(request: Request, form: type[B]) -> B:
+    if request.content_type not in {"", "application/json"}:
+        raise Problem(415, "Unsupported Media Type", "Send the body as application/json.", "not_done")
+    try:
+        return msgspec.json.decode(request.body, type=form)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as fault:
+        raise _bad(f"The body is not as it should be: {fault}.") from fault
+
+
+def _schedule_name(request: Request) -> ScheduleName:
+    _known(request, set())
+    name = _body(request, ScheduleName)
+    demand(request.principal, name.namespace)
+    return name
+
+
+def _named(request: Request) -> tuple[str, str] | None:
+    text = request.query.get("schedule")
+    if text is None:
+        return None
+    namespace, slash, name = text.partition("/")
+    if not (namespace and slash and name):
+        raise _bad(f"schedule is {text!r}; write NAMESPACE/NAME.")
+    return namespace, name
+
+
+def _state(request: Request) -> RunState | None:
+    text = request.query.get("state")
+    if text is None:
+        return None
+    try:
+        return RunState(text)
+    except ValueError as fault:
+        raise _bad(f"state is {text!r}; write one of: {', '.join(state.value for state in RunState)}.") from fault
+
+
+def _limit(request: Request) -> int:
+    text = request.query.get("limit", str(DEFAULT_ROWS))
+    is_short_number = text.isascii() and text.isdigit() and len(text) <= len(str(reading.MOST_ROWS))
+    if not is_short_number or not 1 <= int(text) <= reading.MOST_ROWS:
+        raise _bad(f"limit is {text!r}; write 1 to {reading.MOST_ROWS}.")
+    return int(text)
+
+
+def _bad(detail: str) -> Problem:
+    return Problem(400, "Bad Request", detail, "not_done")

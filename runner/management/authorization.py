@@ -1,0 +1,49 @@
+"""Who may ask for what on the management listener (DESIGN 7), as one table."""
+
+from types import MappingProxyType
+from typing import Final
+
+from cluster.bearer import Principal
+from cluster.problem import Problem
+
+OPERATOR: Final = "operator"
+RECOVERY: Final = "recovery"
+
+_EITHER: Final = frozenset({OPERATOR, RECOVERY})
+_OPERATOR: Final = frozenset({OPERATOR})
+
+ALLOWED: Final = MappingProxyType(
+    {
+        "health": _EITHER,
+        "status": _EITHER,
+        "list": _EITHER,
+        "show": _EITHER,
+        "events": _EITHER,
+        "apply": _OPERATOR,
+        "enable": _OPERATOR,
+        "disable": _OPERATOR,
+        "trigger": _OPERATOR,
+        "cancel": _OPERATOR,
+        "attest": frozenset({RECOVERY}),
+    }
+)
+
+
+def may_touch(principal: Principal, namespace: str) -> bool:
+    """Return whether a namespace is within what the credential is for."""
+    return principal.namespaces is None or namespace in principal.namespaces
+
+
+def demand(principal: Principal, namespace: str) -> None:
+    """Return if the principal may touch the namespace.
+
+    Raises:
+        Problem: 403.
+    """
+    if not may_touch(principal, namespace):
+        raise Problem(
+            403,
+            "Forbidden",
+            f"The credential of {principal.name!r} is not for namespace {namespace!r}; use one that is.",
+            "not_done",
+        )

@@ -1,0 +1,81 @@
+"""The request bodies of the management listener, as JSON (WIRE: Management listener).
+
+A schedule is written as in its file, with lengths of time as numbers: `every_s`, and `timeout_ms` in the command.
+Unknown keys are refused, so that a misspelt policy is an error and never a default.
+"""
+
+from typing import Annotated, Final, Literal
+
+from msgspec import Meta, Struct
+
+from runner.checkpoint.ops import PoolSpec, Retry
+from worker.protocol import CommandTarget
+
+NAME_PATTERN: Final = r"^[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?\Z"
+MAX_SCHEDULES: Final = 1_000
+MAX_BODY_BYTES: Final = 1 << 20
+
+Name = Annotated[str, Meta(pattern=NAME_PATTERN)]
+RunId = Annotated[str, Meta(min_length=1, max_length=64)]
+Words = Annotated[str, Meta(min_length=1, max_length=1024)]
+
+
+class ScheduleBody(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One schedule; exactly one of `cron` and `every_s`.
+
+    Attributes:
+        cron: five cron fields, read in `timezone`.
+        every_s: elapsed seconds between fires.
+        timezone: IANA name.
+    """
+
+    namespace: Name
+    name: Name
+    cron: str | None = None
+    every_s: int | None = None
+    timezone: str = "UTC"
+    overlap: Literal["skip"] = "skip"
+    pool: Name = "default"
+    on_unknown: Literal["hold"] = "hold"
+    retry: Retry = Retry()
+    command: CommandTarget
+
+
+class PoolBody(PoolSpec, frozen=True, forbid_unknown_fields=True):
+    """A pool as its file states it: name and limit."""
+
+
+class ApplyBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """Body of POST /v1/apply: all or none of it takes effect; what it does not name is left alone."""
+
+    pools: tuple[PoolBody, ...] = ()
+    schedules: Annotated[tuple[ScheduleBody, ...], Meta(max_length=MAX_SCHEDULES)] = ()
+
+
+class ScheduleName(Struct, frozen=True, forbid_unknown_fields=True):
+    """Body of POST /v1/trigger, /v1/enable and /v1/disable."""
+
+    namespace: Name
+    name: Name
+
+
+class CancelBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """Body of POST /v1/cancel."""
+
+    run_id: RunId
+
+
+class AttestBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """Body of POST /v1/attest: a named human's statement, with evidence, about what that human read.
+
+    Attributes:
+        attempt: the attempt's n.
+        row_revision: `row_revision` of that attempt as `GET /v1/runs/{id}` showed it.
+    """
+
+    run_id: RunId
+    attempt: Annotated[int, Meta(ge=1, le=2**31 - 1)]
+    attester: Words
+    statement: Words
+    evidence: Words
+    row_revision: Annotated[int, Meta(ge=0, le=2**53)]

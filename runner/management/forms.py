@@ -1,0 +1,212 @@
+"""The JSON forms of everything that the management listener answers (WIRE: JSON forms).
+
+Instants are texts; a key whose value is `UNSET` is left out. Argument lists and environments of commands are in none
+of them: they may hold secrets.
+"""
+
+from typing import Literal
+
+from msgspec import UNSET, Struct, UnsetType
+
+
+class AttemptForm(Struct, frozen=True, kw_only=True):
+    """One attempt as `runs` lists it.
+
+    Attributes:
+        permit: the fencing token, or null without a permit.
+    """
+
+    n: int
+    state: str
+    worker: str
+    incarnation: str
+    epoch: int
+    permit: int | None
+    execution_id: str | None
+    started_at: str | None
+    ended_at: str | None
+    exit_code: int | None
+
+
+class AttemptInFull(AttemptForm, frozen=True, kw_only=True):
+    """One attempt as `show` tells of it.
+
+    Attributes:
+        reason: why it is in its state, snake_case.
+        unresolved: Cancelling, and its worker is lost or cannot tell.
+        claimed_at: when it was bound to its worker.
+        admitted_at: when its permit was committed.
+        tail: the end of its output, for work that did not succeed.
+        evidence: what was said of it and changed nothing.
+        row_revision: what an attestation must name, so that nobody attests what they did not read.
+    """
+
+    reason: str | None
+    unresolved: bool
+    superseded: bool
+    claimed_at: str
+    admitted_at: str | None
+    tail: str
+    evidence: str
+    row_revision: int
+
+
+class RunForm(Struct, frozen=True, kw_only=True):
+    """One run as `runs` lists it; `triggered_at` and a null `scheduled_for` for a manual one."""
+
+    namespace: str
+    schedule: str
+    schedule_id: str
+    scheduled_for: str | None
+    triggered_at: str | UnsetType = UNSET
+    run_id: str
+    state: str
+    reason: str | None
+    attempts: list[AttemptForm]
+
+
+class RangeForm(Struct, frozen=True, kw_only=True):
+    """Neighbouring planned instants that were skipped for one reason, as `runs` lists them."""
+
+    namespace: str
+    schedule: str
+    schedule_id: str
+    scheduled_for: str
+    scheduled_until: str
+    count: int
+    run_id: None = None
+    state: Literal["Skipped"] = "Skipped"
+    reason: str
+    attempts: list[AttemptForm] = []
+
+
+class EventForm(Struct, frozen=True, kw_only=True, rename={"from_state": "from", "to_state": "to"}):
+    """One transition: who, what, from where to where, why."""
+
+    revision: int
+    at: str
+    actor: str
+    run_id: str | None
+    attempt: int | None
+    op: str
+    from_state: str | None
+    to_state: str | None
+    why: str | None
+
+
+class ShowForm(Struct, frozen=True, kw_only=True):
+    """One run with its trail.
+
+    Attributes:
+        not_before: no claim before this instant.
+        events: newest first.
+        unknown_because: what is known and what is not, in words; null if nothing is uncertain.
+    """
+
+    namespace: str
+    schedule: str
+    schedule_id: str
+    scheduled_for: str | None
+    triggered_at: str | UnsetType = UNSET
+    run_id: str
+    state: str
+    reason: str | None
+    pool: str
+    not_before: str
+    attempts_allowed: int
+    holds_slot: bool
+    created_at: str
+    ended_at: str | None
+    attempts: list[AttemptInFull]
+    events: list[EventForm]
+    unknown_because: str | None
+
+
+class PlannedForm(Struct, frozen=True):
+    """A planned instant, as `next` prints it too."""
+
+    at: str
+    local: str
+    rule: str | None
+
+
+class ScheduleForm(Struct, frozen=True, kw_only=True):
+    """One schedule, without its command.
+
+    Attributes:
+        cron: its expression, or null for an interval.
+        every_s: its interval, or null for cron.
+        anchor: what an interval counts from, null for cron.
+        next: the next planned instant, null while disabled or if none will come.
+        slot_run_id: the run that owns the overlap slot, or null.
+    """
+
+    namespace: str
+    name: str
+    schedule_id: str
+    enabled: bool
+    cron: str | None
+    every_s: int | None
+    anchor: str | None
+    timezone: str
+    overlap: str
+    pool: str
+    on_unknown: str
+    attempts: int
+    next: PlannedForm | None
+    planned_until: str
+    slot_run_id: str | None
+    row_revision: int
+
+
+class VoterForm(Struct, frozen=True):
+    """One voter as the asked one sees it."""
+
+    name: str
+    connected: bool
+    applied_index: int
+
+
+class WorkerForm(Struct, frozen=True):
+    """One worker as the owner hears it."""
+
+    name: str
+    incarnation: str
+    last_contact_s: float
+
+
+class StatusForm(Struct, frozen=True, kw_only=True):
+    """The asked voter's own view.
+
+    Attributes:
+        owner: name of the owning voter, or null if this one knows of none.
+        workers: null where only the owner knows.
+        runs: state to instants.
+        clock: `ok` or `clock_stepped`; null where only the owner knows.
+        timing: every length of time in force, seconds.
+    """
+
+    cluster_id: str
+    generation: int
+    node: str
+    role: str
+    owner: str | None
+    epoch: int
+    revision: int
+    term: int
+    applied_index: int
+    voters: list[VoterForm]
+    workers: list[WorkerForm] | None
+    runs: dict[str, int]
+    clock: str | None
+    timing: dict[str, float]
+
+
+class PreviewForm(Struct, frozen=True, kw_only=True):
+    """What an apply would do, as `namespace/name` and pool names; `apply?dry_run=true` writes nothing."""
+
+    dry_run: Literal[True] = True
+    creates: list[str]
+    changes: list[str]
+    unchanged: list[str]
+    pools: list[str]

@@ -1,0 +1,105 @@
+"""Queries of a checkpoint as the forms that are answered; each sees only the principal's namespaces."""
+
+import sqlite3
+from typing import Final
+
+from cluster.bearer import Principal
+from cluster.problem import Problem
+from runner.checkpoint import queries
+from runner.checkpoint.records import Event, Run, RunState, SkipRange
+from runner.management.authorization import may_touch
+from runner.management.forms import EventForm, RangeForm, RunForm, ScheduleForm, ShowForm
+from runner.management.rows import event_form, range_form, run_form, schedule_form, show_form
+
+MOST_ROWS: Final = 1_000
+
+
+def schedules(db: sqlite3.Connection, principal: Principal) -> list[ScheduleForm]:
+    """Return every schedule, by namespace and name."""
+    now_ms = queries.head(db).now_ms
+    return [schedule_form(row, now_ms) for row in queries.schedules(db) if may_touch(principal, row.spec.namespace)]
+
+
+def runs(
+    db: sqlite3.Connection, principal: Principal, named: tuple[str, str] | None, state: RunState | None, limit: int
+) -> list[RunForm | RangeForm]:
+    """Return runs and skipped ranges, newest first.
+
+    Raises:
+        Problem: 404: no schedule has this name.
+    """
+    if named is not None:
+        rows = queries.runs(db, schedule_id=_schedule_id(db, principal, named), state=state, limit=limit)
+    elif principal.namespaces is None:
+        rows = queries.runs(db, schedule_id=None, state=state, limit=limit)
+    else:
+        rows = _runs_within(db, principal, state, limit)
+    return [
+        range_form(row) if isinstance(row, SkipRange) else run_form(row, queries.attempts(db, row.run_id))
+        for row in rows
+    ]
+
+
+def show(db: sqlite3.Connection, principal: Principal, run_id: str) -> ShowForm:
+    """Return one run with its attempts and newest events.
+
+    Raises:
+        Problem: 404: there is no such run, or it is not of the principal's namespaces.
+    """
+    run = visible_run(db, principal, run_id)
+    return show_form(run, queries.attempts(db, run_id), queries.events(db, run_id=run_id, limit=MOST_ROWS))
+
+
+def events(db: sqlite3.Connection, principal: Principal, run_id: str | None, limit: int) -> list[EventForm]:
+    """Return the trail, newest first; for a principal of some namespaces, what it may see of the newest 1,000.
+
+    Raises:
+        Problem: 404: a run is named, and there is no such run to see.
+    """
+    if run_id is not None:
+        visible_run(db, principal, run_id)
+    if principal.namespaces is None or run_id is not None:
+        return [event_form(event) for event in queries.events(db, run_id=run_id, limit=limit)]
+    newest = queries.events(db, run_id=None, limit=MOST_ROWS)
+    return [event_form(event) for event in newest if _concerns(db, principal, event)][:limit]
+
+
+def visible_run(db: sqlite3.Connection, principal: Principal, run_id: str) -> Run:
+    """Return a run of the principal's namespaces.
+
+    Raises:
+        Problem: 404; the same for a run of another namespace, so that ids tell nothing.
+    """
+    run = queries.run(db, run_id)
+    if run is None or not may_touch(principal, run.namespace):
+        raise Problem(404, "Not Found", f"There is no run {run_id!r}; `fencepost runs` lists them.", "not_done")
+    return run
+
+
+def _schedule_id(db: sqlite3.Connection, principal: Principal, named: tuple[str, str]) -> str:
+    row = queries.schedule_named(db, *named) if may_touch(principal, named[0]) else None
+    if row is None:
+        detail = f"There is no schedule {'/'.join(named)!r}; `fencepost schedules` lists them."
+        raise Problem(404, "Not Found", detail, "not_done")
+    return row.schedule_id
+
+
+def _runs_within(
+    db: sqlite3.Connection, principal: Principal, state: RunState | None, limit: int
+) -> list[Run | SkipRange]:
+    found: list[Run | SkipRange] = []
+    for schedule in queries.schedules(db):
+        if may_touch(principal, schedule.spec.namespace):
+            found += queries.runs(db, schedule_id=schedule.schedule_id, state=state, limit=limit)
+    return sorted(found, key=_instant_ms, reverse=True)[:limit]
+
+
+def _instant_ms(row: Run | SkipRange) -> int:
+    if isinstance(row, SkipRange):
+        return row.last_ms
+    return row.created_ms if row.scheduled_for_ms is None else row.scheduled_for_ms
+
+
+def _concerns(db: sqlite3.Connection, principal: Principal, event: Event) -> bool:
+    run = None if event.run_id is None else queries.run(db, event.run_id)
+    return run is not None and may_touch(principal, run.namespace)

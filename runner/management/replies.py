@@ -1,0 +1,96 @@
+"""Answers: forms as JSON, refusals and faults as problems that say how certain they are."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+
+from cluster.listener import Reply
+from cluster.outcome import NotApplied, Why
+from cluster.problem import CONTENT_TYPE, Problem
+from runner.checkpoint.results import OpResult
+
+STALE: Final = "Fencepost-Stale"
+RETRY_S: Final = 1
+
+CONFLICT: Final = 409
+TITLES: Final = MappingProxyType({404: "Not Found", 409: "Conflict", 422: "Unprocessable Content"})
+# What is wrong with the request itself, whatever the state of things.
+UNPROCESSABLE: Final = frozenset(
+    {
+        "attestation_too_long",
+        "bad_key",
+        "bad_name",
+        "incomplete",
+        "key_reused",
+        "key_too_old",
+        "named_twice",
+        "out_of_range",
+        "target_too_large",
+        "unknown_pool",
+    }
+)
+WORDS: Final = MappingProxyType(
+    {
+        "illegal_move": "that is not possible in the state it is in",
+        "key_reused": "this Idempotency-Key was used for another request; use a fresh one",
+        "key_too_old": "this Idempotency-Key is too old to tell a repeat by; use a fresh one",
+        "no_such_attempt": "the run has no such attempt; `fencepost show` lists those it has",
+        "no_such_run": "there is no such run; `fencepost runs` lists them",
+        "no_such_schedule": "there is no such schedule; `fencepost schedules` lists them",
+        "row_changed": "the attempt has changed since it was read; read it again before attesting",
+        "still_stopping": "its stop may still be confirmed; attest only what stays unresolved",
+        "terminal": "the run has ended",
+        "unknown_pool": "a schedule names a pool that does not exist; add a [[pool]] or name one that does",
+    }
+)
+
+
+def answered(form: object, *, stale_index: int | None = None) -> Reply:
+    """Return a form as JSON; `stale_index` is the applied index of a voter that could not ask the owner."""
+    headers = {} if stale_index is None else {STALE: str(stale_index)}
+    return Reply(body=msgspec.json.encode(form), headers=headers)
+
+
+def decided(result: OpResult) -> Reply:
+    """Return what the checkpoint decided about a change; a refusal is final, and certainly not done."""
+    if result.kind == "done":
+        return answered({**result.detail, "again": result.again})
+    reason = result.reason or result.kind
+    status = 404 if reason.startswith("no_such_") else 422 if reason in UNPROCESSABLE else CONFLICT
+    problem = {
+        **result.detail,
+        "type": "about:blank",
+        "title": TITLES[status],
+        "status": status,
+        "detail": _sentence(reason, result.detail),
+        "certainty": "not_done",
+        "reason": reason,
+        "again": result.again,
+    }
+    return Reply(status, msgspec.json.encode(problem), CONTENT_TYPE)
+
+
+def not_applied(fault: NotApplied) -> Problem:
+    """Return the answer to a change that was appended nowhere."""
+    if fault.why is Why.TOO_LARGE:
+        return Problem(413, "Content Too Large", "The change is too large for one command; split it.", "not_done")
+    detail = f"The change was not done ({fault.why.value}); send it again, here or to another voter."
+    return unavailable(detail)
+
+
+def unavailable(detail: str) -> Problem:
+    """Return the answer to a change that nobody can take now: certainly not done."""
+    return Problem(503, "Service Unavailable", detail, "not_done", retry_after_s=RETRY_S)
+
+
+def uncertain(detail: str) -> Problem:
+    """Return the answer to a change of which nobody can tell whether it was done."""
+    return Problem(503, "Outcome Unknown", f"{detail}; repeat it with the same Idempotency-Key.", "unknown")
+
+
+def _sentence(reason: str, detail: Mapping[str, object]) -> str:
+    named = [f"{key} {detail[key]}" for key in ("schedule", "pool", "run_id", "state") if key in detail]
+    about = f" ({', '.join(named)})" if named else ""
+    return f"Refused: {WORDS.get(reason, reason.replace('_', ' '))}{about}."

@@ -1,0 +1,174 @@
+"""From rows of the checkpoint to the forms that people and programs read."""
+
+from collections.abc import Sequence
+from typing import TypedDict
+
+from msgspec import UNSET, UnsetType
+
+from runner.calendar import BadExpression, next_after
+from runner.checkpoint.ops import Cron
+from runner.checkpoint.records import Attempt, Event, Run, Schedule, SkipRange
+from runner.ids import instant_text
+from runner.management.forms import (
+    AttemptForm,
+    AttemptInFull,
+    EventForm,
+    PlannedForm,
+    RangeForm,
+    RunForm,
+    ScheduleForm,
+    ShowForm,
+)
+from runner.management.words import unknown_because
+
+
+class _Occurrence(TypedDict):
+    namespace: str
+    schedule: str
+    schedule_id: str
+    scheduled_for: str | None
+    triggered_at: str | UnsetType
+    run_id: str
+    state: str
+    reason: str | None
+
+
+class _Launch(TypedDict):
+    n: int
+    state: str
+    worker: str
+    incarnation: str
+    epoch: int
+    permit: int | None
+    execution_id: str | None
+    started_at: str | None
+    ended_at: str | None
+    exit_code: int | None
+
+
+def run_form(run: Run, attempts: Sequence[Attempt]) -> RunForm:
+    """Return a run as `runs` lists it."""
+    return RunForm(**_occurrence(run), attempts=[AttemptForm(**_launch(attempt)) for attempt in attempts])
+
+
+def range_form(row: SkipRange) -> RangeForm:
+    """Return a skipped range as `runs` lists it."""
+    return RangeForm(
+        namespace=row.namespace,
+        schedule=row.schedule,
+        schedule_id=row.schedule_id,
+        scheduled_for=instant_text(row.first_ms),
+        scheduled_until=instant_text(row.last_ms),
+        count=row.count,
+        reason=row.reason,
+    )
+
+
+def show_form(run: Run, attempts: Sequence[Attempt], events: Sequence[Event]) -> ShowForm:
+    """Return a run with all that is recorded of it."""
+    return ShowForm(
+        **_occurrence(run),
+        pool=run.pool,
+        not_before=instant_text(run.not_before_ms),
+        attempts_allowed=run.attempts_allowed,
+        holds_slot=run.holds_slot,
+        created_at=instant_text(run.created_ms),
+        ended_at=_text(run.ended_ms),
+        attempts=[_in_full(attempt) for attempt in attempts],
+        events=[event_form(event) for event in events],
+        unknown_because=unknown_because(run, attempts),
+    )
+
+
+def event_form(event: Event) -> EventForm:
+    """Return one line of the trail."""
+    return EventForm(
+        revision=event.revision,
+        at=instant_text(event.at_ms),
+        actor=event.actor,
+        run_id=event.run_id,
+        attempt=event.attempt,
+        op=event.op,
+        from_state=event.from_state,
+        to_state=event.to_state,
+        why=event.why,
+    )
+
+
+def schedule_form(row: Schedule, now_ms: int) -> ScheduleForm:
+    """Return a schedule, with its next instant after what is planned already and after now."""
+    spec = row.spec
+    cron = spec.trigger.expression if isinstance(spec.trigger, Cron) else None
+    every_s = None if isinstance(spec.trigger, Cron) else spec.trigger.interval_s
+    return ScheduleForm(
+        namespace=spec.namespace,
+        name=spec.name,
+        schedule_id=row.schedule_id,
+        enabled=row.enabled,
+        cron=cron,
+        every_s=every_s,
+        anchor=None if every_s is None else instant_text(row.anchor_ms),
+        timezone=spec.timezone,
+        overlap=spec.overlap,
+        pool=spec.pool,
+        on_unknown=spec.on_unknown,
+        attempts=spec.retry.attempts,
+        next=_next(row, now_ms) if row.enabled else None,
+        planned_until=instant_text(row.watermark_ms),
+        slot_run_id=row.slot_run_id,
+        row_revision=row.revision,
+    )
+
+
+def _next(row: Schedule, now_ms: int) -> PlannedForm | None:
+    try:
+        planned = next_after(row.spec.trigger, row.spec.timezone, row.anchor_ms, max(row.watermark_ms, now_ms))
+    except BadExpression:
+        return None  # accepted under time zone data that this voter does not have; the owner's decides
+    return PlannedForm(instant_text(planned.at_ms), planned.local, planned.rule) if planned else None
+
+
+def _occurrence(run: Run) -> _Occurrence:
+    return {
+        "namespace": run.namespace,
+        "schedule": run.schedule,
+        "schedule_id": run.schedule_id,
+        "scheduled_for": _text(run.scheduled_for_ms),
+        "triggered_at": UNSET if run.triggered_ms is None else instant_text(run.triggered_ms),
+        "run_id": run.run_id,
+        "state": run.state.value,
+        "reason": run.reason,
+    }
+
+
+def _launch(attempt: Attempt) -> _Launch:
+    return {
+        "n": attempt.n,
+        "state": attempt.state.value,
+        "worker": attempt.worker,
+        "incarnation": attempt.incarnation,
+        "epoch": attempt.epoch,
+        "permit": attempt.token,
+        "execution_id": attempt.execution_id,
+        "started_at": _text(attempt.started_ms),
+        "ended_at": _text(attempt.ended_ms),
+        "exit_code": attempt.exit_code,
+    }
+
+
+def _in_full(attempt: Attempt) -> AttemptInFull:
+    return AttemptInFull(
+        **_launch(attempt),
+        reason=attempt.reason,
+        unresolved=attempt.unresolved,
+        superseded=attempt.superseded,
+        claimed_at=instant_text(attempt.claimed_ms),
+        admitted_at=_text(attempt.admitted_ms),
+        tail=attempt.tail,
+        evidence=attempt.evidence,
+        row_revision=attempt.revision,
+    )
+
+
+def _text(ms: int | None) -> str | None:
+    return None if ms is None else instant_text(ms)

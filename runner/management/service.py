@@ -1,0 +1,186 @@
+"""One voter's management: a read is the owner's answer where one can be reached, a change is never guessed at.
+
+A voter that does not own relays a request once, with the caller's own bearer, and never relays what was relayed to it.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+from urllib.parse import quote, urlencode
+
+import structlog
+
+from cluster.listener import Reply, Request
+from cluster.outcome import NotApplied, OutcomeUnknown
+from cluster.ports import Clock, Randomness
+from cluster.problem import Problem
+from cluster.relay import RelayRequest, ReplyLost, Unreachable
+from runner.checkpoint.ops import AttestOp, CancelOp, Op
+from runner.management.asking import Change, Endpoint, Read
+from runner.management.keys import operation_of, uuid7
+from runner.management.ports import Owner, Relay
+from runner.management.reading import visible_run
+from runner.management.replies import STALE, answered, decided, not_applied, unavailable, uncertain
+from runner.management.status import status_form
+from runner.ports import Node
+
+BARRIER_S: Final = 3.0
+UNAVAILABLE: Final = 503
+
+_log = structlog.get_logger("runner.management")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Management:
+    """The handlers of the management listener, and of what other voters relay.
+
+    Attributes:
+        name: this voter's name.
+        timing: every length of time in force, seconds, for `status`.
+    """
+
+    name: str
+    node: Node
+    owner: Owner
+    relay: Relay
+    clock: Clock
+    randomness: Randomness
+    timing: Mapping[str, float]
+
+    async def answer(self, endpoint: Endpoint, request: Request) -> Reply:
+        """Answer a caller of this voter's own listener.
+
+        Blocks: for a read at most `BARRIER_S` or the relay's limit; for a change until its outcome is known or lost.
+        Idempotent: a change is, by its key.
+
+        Raises:
+            Problem: refused, not done, or of unknown outcome; it says which.
+        """
+        asked = endpoint.parse(request)
+        if isinstance(asked, Read):
+            return await self._read(asked, request)
+        if self.owner.drives:
+            return await self._change(asked, request)
+        return await self._relay_change(request)
+
+    async def answer_relayed(self, endpoint: Endpoint, request: Request) -> Reply:
+        """Answer what another voter relayed: as the owner, or not at all.
+
+        Raises:
+            Problem: as `answer`; 503 `not_done` if this voter does not own (any more).
+        """
+        asked = endpoint.parse(request)
+        if not self.owner.drives:
+            raise unavailable(f"{self.name} does not own the checkpoint")
+        if isinstance(asked, Change):
+            return await self._change(asked, request)
+        reply = await self._read_as_owner(asked)
+        if reply is None:
+            raise unavailable(f"{self.name} could not confirm that it still leads")
+        return reply
+
+    async def status(self, request: Request) -> Reply:
+        """Answer with this voter's own view, whoever owns."""
+        if request.query:
+            raise Problem(400, "Bad Request", "status takes no query parameters.", "not_done")
+        return answered(
+            await self.node.read(partial(status_form, status=self.node.status(), owner=self.owner, timing=self.timing))
+        )
+
+    async def healthz(self, _: Request) -> Reply:
+        """Answer that this process serves."""
+        return answered({"healthy": True})
+
+    async def readyz(self, _: Request) -> Reply:
+        """Answer whether this voter sees a leader: 200, else 503."""
+        leader = self.node.status().leader
+        reply = answered({"ready": leader is not None, "leader": leader})
+        return reply if leader is not None else Reply(UNAVAILABLE, reply.body)
+
+    async def _read(self, asked: Read, request: Request) -> Reply:
+        """Answer as the owner or through it; where neither can be had, from this voter's own checkpoint, and say so."""
+        reply = await (self._read_as_owner(asked) if self.owner.drives else self._read_through_owner(request))
+        if reply is not None:
+            return reply
+        applied_index = self.node.status().applied_index
+        try:
+            return answered(await self.node.read(asked.query), stale_index=applied_index)
+        except Problem as problem:
+            headers = {**problem.headers, STALE: str(applied_index)}
+            raise Problem(
+                problem.status, problem.title, problem.detail, problem.certainty, headers=headers
+            ) from problem
+
+    async def _read_as_owner(self, asked: Read) -> Reply | None:
+        """Answer linearizably; None if this voter cannot confirm within `BARRIER_S` that it still leads."""
+        try:
+            async with asyncio.timeout(BARRIER_S):
+                await self.node.barrier()
+        except (NotApplied, OutcomeUnknown, TimeoutError):
+            return None
+        return answered(await self.node.read(asked.query))
+
+    async def _read_through_owner(self, request: Request) -> Reply | None:
+        owner = self._other_owner()
+        if owner is None:
+            return None
+        try:
+            reply = await self.relay.relay(owner, _relayed(request))
+        except (Unreachable, ReplyLost):
+            return None
+        return None if reply.status == UNAVAILABLE else reply
+
+    async def _change(self, asked: Change, request: Request) -> Reply:
+        """Submit the op here; its result, or how certain it is that there is none."""
+        now_ms = self.clock.wall_ms()
+        operation = operation_of(request, now_ms)
+        op = asked.build(operation, lambda: uuid7(now_ms, self.randomness))
+        await self._demand_run(op, request)
+        said = _log.bind(principal=request.principal.name, path=request.path, key=operation.key)
+        try:
+            result = await self.owner.submit(op)
+        except NotApplied as fault:
+            said.info("change not done", why=fault.why.value)
+            raise not_applied(fault) from fault
+        except OutcomeUnknown as fault:
+            said.warning("change of unknown outcome")
+            raise uncertain("Leadership ended while the change was pending") from fault
+        said.info("change decided", kind=result.kind, reason=result.reason, again=result.again)
+        return decided(result)
+
+    async def _relay_change(self, request: Request) -> Reply:
+        """Hand a change to the owner, once; whatever it answers is the answer."""
+        operation_of(request, self.clock.wall_ms())  # a key that the owner would refuse is refused here
+        owner = self._other_owner()
+        if owner is None:
+            raise unavailable("No voter owns the checkpoint now; try again in a moment")
+        try:
+            return await self.relay.relay(owner, _relayed(request))
+        except Unreachable as fault:
+            raise unavailable(f"The owner {owner} cannot be reached from {self.name}; try another voter") from fault
+        except ReplyLost as fault:
+            raise uncertain(f"The answer of the owner {owner} was lost") from fault
+
+    async def _demand_run(self, op: Op, request: Request) -> None:
+        """Refuse a run outside the principal's namespaces, in the words for a run that does not exist."""
+        if request.principal.namespaces is not None and isinstance(op, CancelOp | AttestOp):
+            await self.node.read(partial(visible_run, principal=request.principal, run_id=op.run_id))
+
+    def _other_owner(self) -> str | None:
+        owner = self.owner.owner()
+        return None if owner == self.name else owner
+
+
+def _relayed(request: Request) -> RelayRequest:
+    """Return a request as it goes to the owner: the caller's bearer, key and body as they came."""
+    query = urlencode(request.query)
+    return RelayRequest(
+        method=request.method,
+        path=quote(request.path) + (f"?{query}" if query else ""),
+        caller=request.headers.get("authorization", "").encode("utf-8", "surrogateescape"),
+        body=request.body,
+        idempotency_key=request.headers.get("idempotency-key"),
+        content_type=request.content_type or "application/json",
+    )

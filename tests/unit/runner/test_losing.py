@@ -1,0 +1,156 @@
+import asyncio
+
+import pytest
+
+from runner.contacts import IncarnationReplaced
+from tests.unit.runner.fake_node import FakeLog
+from tests.unit.runner.virtual_time import simulate
+from tests.unit.runner.world import (
+    FakeWorker,
+    elapsed_s,
+    running,
+    tick,
+    triggered,
+    voter,
+)
+from worker.protocol import Claim, PermitRequest
+
+
+def test_a_claim_without_a_permit_is_fenced_after_15_s_and_given_again() -> None:
+    async def story() -> None:
+        one = voter()
+        async with running(one):
+            await one.apply(tick(every_s=3_600))
+            worker = FakeWorker(one, slots=1)
+            await triggered(one)
+            claim = await worker.claim()
+            begun = elapsed_s()
+            second = await _other_claim(worker, claim)
+            assert 15.0 <= elapsed_s() - begun < 20.0
+            assert second.binding.attempt == 2
+            assert [row.state.value for row in one.attempts()] == ["NotLaunched", "Claimed"]
+            assert (await worker.permit(claim)).kind == "denied"
+            assert (await worker.permit(second)).kind == "granted"
+
+    simulate(story)
+
+
+async def _other_claim(worker: FakeWorker, claim: Claim) -> Claim:
+    async with asyncio.timeout(60):
+        while True:
+            for other in (await worker.poll(5.0)).claims:
+                if other.binding != claim.binding:
+                    return other
+
+
+def test_a_silent_worker_is_lost_after_30_s_and_its_late_result_still_counts() -> None:
+    async def story() -> None:
+        one = voter()
+        async with running(one):
+            await one.apply(tick(every_s=3_600))
+            worker = FakeWorker(one)
+            await triggered(one)
+            claim = await worker.launched()
+            await worker.poll()
+            await asyncio.sleep(29)
+            assert one.states() == ["Active"]
+            await asyncio.sleep(3)
+            assert one.states() == ["Unknown"]
+            (row,) = one.attempts()
+            assert row.reason == "worker_out_of_contact"
+            assert (await worker.report(worker.finish(claim))).kind == "recorded"
+            assert one.states() == ["Succeeded"]
+
+    simulate(story)
+
+
+def test_a_stalled_owner_does_not_take_its_own_deafness_for_a_workers_death() -> None:
+    async def story() -> None:
+        one = voter()
+        async with running(one):
+            await one.apply(tick(every_s=3_600))
+            worker = FakeWorker(one)
+            await triggered(one)
+            await worker.launched()
+            await worker.poll()
+            loop = asyncio.get_running_loop()
+            loop._jumping.now_s += 3_600.0  # type: ignore[attr-defined]
+            await asyncio.sleep(5)
+            assert one.states() == ["Active"]
+            await worker.poll()
+            await asyncio.sleep(29)
+            assert one.states() == ["Active"]
+
+    simulate(story)
+
+
+def test_at_a_takeover_silence_counts_from_the_takeover() -> None:
+    async def story() -> None:
+        one, two = voter(log := FakeLog()), voter(log, name="node2")
+        async with running(one, two):
+            await one.apply(tick(every_s=3_600))
+            await triggered(one)
+            await FakeWorker(one).launched()
+            await asyncio.sleep(25)
+            one.node.depose("node2")
+            two.node.elect()
+            await two.driving()
+            await asyncio.sleep(29)
+            assert two.states() == ["Active"]
+            await asyncio.sleep(3)
+            assert two.states() == ["Unknown"]
+
+    simulate(story)
+
+
+def test_a_new_incarnation_settles_what_the_older_one_left_at_once() -> None:
+    async def story() -> None:
+        one = voter()
+        async with running(one):
+            await one.apply(tick("a", 3_600), tick("b", 3_600), tick("c", 3_600))
+            old = FakeWorker(one, slots=3)
+            seen = []
+            for name in "ab":
+                await triggered(one, f"t-{name}", name)
+                seen.append(await old.launched())
+            await triggered(one, "t-c", "c")
+            claimed = await old.claim()
+            new = FakeWorker(one, incarnation="i2", slots=0)
+            new.hold(seen[0], "accepted", observable=True)
+            new.hold(seen[1], "consumed", observable=False)
+            new.slots = 0
+            await new.poll()
+            await asyncio.sleep(0.1)
+            states = {row.run_id: (row.state.value, row.reason) for row in one.attempts()}
+            assert states[seen[0].binding.run_id][0] == "Admitted"
+            assert states[seen[1].binding.run_id] == ("Unknown", "incarnation_replaced")
+            assert states[claimed.binding.run_id][0] == "NotLaunched"
+            with pytest.raises(IncarnationReplaced):
+                await old.poll()
+            assert (await old.permit(claimed)).kind == "denied"
+
+    simulate(story)
+
+
+def test_an_attempt_that_its_own_incarnation_does_not_list_is_lost() -> None:
+    async def story() -> None:
+        one = voter()
+        async with running(one):
+            await one.apply(tick(every_s=3_600))
+            worker = FakeWorker(one)
+            await triggered(one)
+            claim = await worker.launched()
+            early = worker.message()
+            worker.drop(claim)
+            late_request = worker.permits(PermitRequest(claim.binding, "x1"))
+            gone = worker.message()
+            await one.admission.permits(worker.principal, late_request)
+            await one.admission.poll(worker.principal, early)
+            await asyncio.sleep(0.1)
+            assert one.states() == ["Active"]
+            await one.admission.poll(worker.principal, gone)
+            await asyncio.sleep(0.1)
+            (row,) = one.attempts()
+            assert (row.state.value, row.reason) == ("Unknown", "not_held")
+
+    simulate(story)
