@@ -1,0 +1,1 @@
+"""What runs permitted work: one contract (`base`), and the engines that keep it."""

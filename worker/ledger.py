@@ -1,0 +1,217 @@
+"""The worker's durable memory of attempts: one SQLite file, synced before anything that builds on it happens.
+
+A restart can never turn a consumed reservation back into permission: rows only move along `ledger_row.MOVES`.
+"""
+
+import fcntl
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Final, Self
+
+import msgspec
+
+from worker.capability import MINT, LaunchCapability
+from worker.fault import LedgerBroken, Unfit
+from worker.incarnation import draw_id
+from worker.ledger_row import Command, Consume, Decision, Denied, LedgerRow, step
+from worker.ports import Clock, Randomness
+
+FORMAT: Final = 1
+Key = tuple[str, int]
+
+_SCHEMA: Final = (
+    "CREATE TABLE ledger (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+    """CREATE TABLE attempt (
+        run_id TEXT NOT NULL,
+        attempt INTEGER NOT NULL,
+        state TEXT NOT NULL,          -- as in body, for a person with a SQLite shell
+        answered_ms INTEGER,          -- as in body, for the index
+        body TEXT NOT NULL,           -- LedgerRow as JSON
+        PRIMARY KEY (run_id, attempt)
+    ) WITHOUT ROWID""",
+    "CREATE INDEX unanswered ON attempt (run_id, attempt) WHERE answered_ms IS NULL",
+    "CREATE INDEX answered ON attempt (answered_ms) WHERE answered_ms IS NOT NULL",
+)
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(LedgerRow)
+
+
+class Ledger:
+    """Rows of attempts in `data_dir/ledger.db`, guarded by a lock on `data_dir/lock`.
+
+    Every method is synchronous and returns only after its change is on disk. A write that fails raises LedgerBroken.
+
+    Attributes:
+        id: identity of this file, 32 hex digits drawn when it was made.
+        worker: the worker that it belongs to.
+    """
+
+    def __init__(self, db: sqlite3.Connection, lock: int, clock: Clock, *, ledger_id: str, worker: str) -> None:
+        self.id = ledger_id
+        self.worker = worker
+        self._db = db
+        self._lock = lock
+        self._clock = clock
+
+    @classmethod
+    def open(cls, data_dir: Path, *, worker: str, clock: Clock, randomness: Randomness) -> Self:
+        """Open the ledger of a data directory, or make it.
+
+        Raises:
+            Unfit: the directory cannot be used, another process uses it, or the ledger is another worker's, of a
+                newer format, or not a ledger; nothing in it was changed.
+        """
+        lock = _lock(data_dir)
+        try:
+            return cls._open(data_dir, lock, worker, clock, randomness)
+        except BaseException:
+            os.close(lock)
+            raise
+
+    @classmethod
+    def _open(cls, data_dir: Path, lock: int, worker: str, clock: Clock, randomness: Randomness) -> Self:
+        path = data_dir / "ledger.db"
+        try:
+            _inspect(path, worker)
+            db = sqlite3.connect(path, isolation_level=None)
+            try:
+                ledger_id = _prepare(db, worker, randomness)
+                _sync_folder(data_dir)
+            except BaseException:
+                db.close()
+                raise
+        except (sqlite3.Error, OSError) as fault:
+            raise Unfit(f"{path} cannot be used as a ledger ({fault}): repair it or give another data_dir") from fault
+        return cls(db, lock, clock, ledger_id=ledger_id, worker=worker)
+
+    def close(self) -> None:
+        """Close the file and let go of the lock. Idempotent."""
+        self._db.close()
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    def row(self, run_id: str, attempt: int) -> LedgerRow | None:
+        """Return one row, or None: then nothing can be told of that attempt."""
+        query = "SELECT body FROM attempt WHERE run_id = ? AND attempt = ?"
+        found = self._read(query, (run_id, attempt))
+        return found[0] if found else None
+
+    def unanswered(self) -> list[LedgerRow]:
+        """Return the rows whose last report was not finally answered, by run and attempt (run ids grow with time)."""
+        return self._read("SELECT body FROM attempt WHERE answered_ms IS NULL ORDER BY run_id, attempt", ())
+
+    def step(self, run_id: str, attempt: int, command: Command) -> Decision:
+        """Decide one command against one row and make the result durable."""
+        return self.steps([((run_id, attempt), command)])[0]
+
+    def steps(self, commands: Iterable[tuple[Key, Command]]) -> list[Decision]:
+        """Decide several commands in order and make all results durable in one commit."""
+        now_ms = self._clock.wall_ms()
+        decisions: list[Decision] = []
+        with self._transaction():
+            for (run_id, attempt), command in commands:
+                before = self.row(run_id, attempt)
+                after, decision = step(before, command, now_ms=now_ms)
+                decisions.append(decision)
+                if after is not None and after != before:
+                    self._store(run_id, attempt, after)
+        return decisions
+
+    def consume(self, run_id: str, attempt: int, command: Consume) -> LaunchCapability | Denied:
+        """Durably use up the launch permission of a reserved row; the only place that makes a capability."""
+        decision = self.step(run_id, attempt, command)
+        if isinstance(decision, Denied):
+            return decision
+        return LaunchCapability(run_id, attempt, command.token, mint=MINT)
+
+    def prune(self, *, before_ms: int, limit: int) -> int:
+        """Delete at most `limit` rows that were finally answered before an instant, oldest first; return how many."""
+        found = "SELECT run_id, attempt FROM attempt WHERE answered_ms < ? ORDER BY answered_ms LIMIT ?"
+        with self._transaction():
+            old = self._db.execute(found, (before_ms, limit)).fetchall()
+            self._db.executemany("DELETE FROM attempt WHERE run_id = ? AND attempt = ?", old)
+        return len(old)
+
+    def _store(self, run_id: str, attempt: int, row: LedgerRow) -> None:
+        self._db.execute(
+            "INSERT OR REPLACE INTO attempt (run_id, attempt, state, answered_ms, body) VALUES (?, ?, ?, ?, ?)",
+            (run_id, attempt, row.state.value, row.answered_ms, _encoder.encode(row).decode()),
+        )
+
+    def _read(self, query: str, values: tuple[object, ...]) -> list[LedgerRow]:
+        try:
+            return [_decoder.decode(body) for (body,) in self._db.execute(query, values)]
+        except (sqlite3.Error, msgspec.MsgspecError) as fault:
+            raise LedgerBroken(f"the ledger cannot be read: {fault}") from fault
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            yield
+            self._db.execute("COMMIT")
+        except sqlite3.Error as fault:
+            raise LedgerBroken(f"a write to the ledger failed: {fault}") from fault
+
+
+def _lock(data_dir: Path) -> int:
+    """Take the lock of a data directory, which is made (mode 0700) if only it is missing, not its parent."""
+    try:
+        data_dir.mkdir(mode=0o700, exist_ok=True)
+        lock = os.open(data_dir / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as fault:
+        raise Unfit(f"data_dir {data_dir} cannot be used: {fault.strerror}") from fault
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as fault:
+        os.close(lock)
+        raise Unfit(f"data_dir {data_dir} is in use by another process: stop that one first") from fault
+    return lock
+
+
+def _inspect(path: Path, worker: str) -> None:
+    """Look, through a connection that cannot write, before anything is changed."""
+    if not path.exists() or path.stat().st_size == 0:
+        return
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
+        (version,) = db.execute("PRAGMA user_version").fetchone()
+        if version > FORMAT:
+            raise Unfit(f"{path} has format {version} and this program knows {FORMAT}: use the newer program")
+        if version == 0:
+            if db.execute("SELECT 1 FROM sqlite_schema").fetchone():
+                raise Unfit(f"{path} is not a ledger: give another data_dir")
+            return  # its making was cut off before anything was in it
+        (owner,) = db.execute("SELECT value FROM ledger WHERE name = 'worker'").fetchone()
+        if owner != worker:
+            raise Unfit(f"{path} is the ledger of worker {owner!r}, not of {worker!r}: give each its own data_dir")
+
+
+def _prepare(db: sqlite3.Connection, worker: str, randomness: Randomness) -> str:
+    """Set the connection to sync every commit, make the tables if there are none, and return the ledger's id."""
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("PRAGMA synchronous = FULL")
+    db.execute("BEGIN IMMEDIATE")
+    if not db.execute("SELECT 1 FROM sqlite_schema").fetchone():
+        for statement in _SCHEMA:
+            db.execute(statement)
+        born = [("id", draw_id(randomness)), ("worker", worker)]
+        db.executemany("INSERT INTO ledger (name, value) VALUES (?, ?)", born)
+        db.execute(f"PRAGMA user_version = {FORMAT}")
+    (ledger_id,) = db.execute("SELECT value FROM ledger WHERE name = 'id'").fetchone()
+    db.execute("COMMIT")
+    return str(ledger_id)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new file's name durable, and the folder's own, in case it was just made."""
+    for place in (folder, folder.parent):
+        handle = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

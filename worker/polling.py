@@ -1,0 +1,152 @@
+"""The worker's contact with the owner: what it holds and has room for, against what it shall start and stop."""
+
+import asyncio
+from collections.abc import Collection
+from typing import Protocol
+
+import structlog
+
+from worker.backoff import Backoff
+from worker.client import Admission, NotAnswered
+from worker.incarnation import Incarnation
+from worker.ledger import Key, Ledger
+from worker.ports import Clock
+from worker.protocol import MAX_ITEMS, VERSION, Claim, Poll, PollReply, Stop
+from worker.timing import Timing
+from worker.words import held
+
+_log = structlog.get_logger("worker.polling")
+
+
+class Hands(Protocol):
+    """What acts on a reply."""
+
+    @property
+    def live(self) -> Collection[Key]:
+        """The attempts that this life is working on."""
+        ...
+
+    def take(self, claim: Claim) -> bool:
+        """Start on a claim; False if there is nothing to start."""
+        ...
+
+    def stop(self, stop: Stop) -> None:
+        """Stop an attempt. Idempotent."""
+        ...
+
+    def retire(self) -> None:
+        """A human attested that this life is quiescent: launch nothing more, and end. Idempotent."""
+        ...
+
+
+class Poller:
+    """Long polls, one at a time, for as long as the process lives."""
+
+    def __init__(
+        self,
+        *,
+        slots: int,
+        ledger: Ledger,
+        admission: Admission,
+        life: Incarnation,
+        backoff: Backoff,
+        clock: Clock,
+        timing: Timing,
+        hands: Hands,
+    ) -> None:
+        self._slots = slots
+        self._ledger = ledger
+        self._admission = admission
+        self._life = life
+        self._backoff = backoff
+        self._clock = clock
+        self._timing = timing
+        self._hands = hands
+        self._closed = False
+        self._answered = True
+        self._waiting: asyncio.Timeout | None = None
+
+    def close(self) -> None:
+        """Take no more claims; contact goes on."""
+        self._closed = True
+
+    def slot_freed(self) -> None:
+        """Cut short a poll that was sent without room for anything."""
+        if self._waiting is not None:
+            self._waiting.reschedule(asyncio.get_running_loop().time())
+            self._waiting = None
+
+    async def run(self) -> None:
+        """Poll, until cancelled."""
+        while True:
+            message = self._message()
+            sent_mono_s = self._clock.mono_s()
+            try:
+                reply = await self._ask(message)
+            except NotAnswered as fault:
+                self._note(answered=False, why=str(fault))
+                await asyncio.sleep(max(self._backoff.pause_s(), fault.retry_after_s or 0.0))
+                continue
+            if reply is None:
+                continue  # cut short
+            self._note(answered=True, why="")
+            self._backoff.reset()
+            early = self._clock.mono_s() - sent_mono_s < message.wait_s
+            if not self._act(reply) and early:
+                await asyncio.sleep(self._timing.poll_pause_s)
+
+    def _message(self) -> Poll:
+        """Draw a number and list what is held, with nothing in between."""
+        rows = self._ledger.unanswered()
+        room = min(self._slots - len(self._hands.live), MAX_ITEMS - len(rows))
+        return Poll(
+            version=VERSION,
+            incarnation=self._life.id,
+            ledger=self._life.ledger,
+            number=self._life.next_number(),
+            epoch=self._life.epoch,
+            slots=0 if self._closed else max(0, room),
+            held=[held(row, self._life.id) for row in rows[:MAX_ITEMS]],
+            wait_s=self._timing.poll_wait_s,
+        )
+
+    async def _ask(self, message: Poll) -> PollReply | None:
+        """Send one poll; None if it was cut short because a slot came free."""
+        try:
+            async with asyncio.timeout(None) as waiting:
+                self._waiting = waiting if message.slots == 0 and not self._closed else None
+                return await self._admission.poll(message)
+        except TimeoutError:
+            return None
+        finally:
+            self._waiting = None
+
+    def _act(self, reply: PollReply) -> bool:
+        """Hand a reply on; True if it brought something to start."""
+        if not self._life.hear(reply):
+            return False
+        if reply.retired:
+            self._hands.retire()
+        for stop in reply.stops:
+            self._hands.stop(stop)
+        return sum(self._take(claim) for claim in reply.claims) > 0
+
+    def _take(self, claim: Claim) -> bool:
+        binding = claim.binding
+        key = (binding.run_id, binding.attempt)
+        if self._closed or key in self._hands.live or len(self._hands.live) >= self._slots:
+            return False
+        ours = (self._life.worker, self._life.id, self._life.ledger)
+        if (binding.worker, binding.incarnation, binding.ledger) != ours:
+            _log.warning("claim_of_another", run_id=key[0], attempt=key[1], worker=binding.worker)
+            return False
+        if not key[0].replace("-", "").isalnum():  # it becomes part of a file's name
+            _log.error("bad_run_id", run_id=key[0])
+            return False
+        return self._hands.take(claim)
+
+    def _note(self, *, answered: bool, why: str) -> None:
+        """Log when contact is lost or found, not each try."""
+        if answered != self._answered:
+            self._answered = answered
+            _log.info("owner_found") if answered else _log.warning("owner_lost", why=why)
