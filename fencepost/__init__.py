@@ -1,0 +1,1 @@
+"""The command line, the configuration files and the composition roots; the only package that imports all three others."""

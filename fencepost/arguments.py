@@ -1,0 +1,148 @@
+"""The words of the command line, and nothing of what they do."""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from fencepost.address import HIGHEST_PORT, is_host
+from fencepost.layout import LOOPBACK, MANAGEMENT_OFFSET, MAX_WORKERS, VOTERS
+from runner.checkpoint.records import RunState
+
+MAX_INSTANTS: Final = 10_000
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser; what it puts into `command` names the command."""
+    top = argparse.ArgumentParser(
+        prog="fencepost",
+        description="A Raft-replicated schedule runner that never launches the same work twice, and says Unknown when it cannot know.",
+        epilog="Exit codes: 0 done, 1 refused or failed, 2 usage, 3 outcome unknown, 10 apply --dry-run found changes.",
+    )
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _processes(commands)
+    _changes(commands)
+    _reads(commands)
+    _next(commands)
+    return top
+
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001  # it has no public name
+
+
+def _processes(commands: Commands) -> None:
+    init = commands.add_parser("init", help="create a new cluster's folder")
+    init.add_argument("folder", metavar="DIR", type=Path, help="must not exist, or be empty")
+    init.add_argument("--voters", type=int, choices=VOTERS, default=3)
+    init.add_argument("--workers", type=_between(0, MAX_WORKERS), default=1, metavar="N")
+    init.add_argument(
+        "--base-port",
+        type=_between(1, HIGHEST_PORT - MANAGEMENT_OFFSET - VOTERS[-1]),
+        default=7100,
+        metavar="PORT",
+        help="node I takes PORT+I, PORT+100+I and PORT+200+I (default 7100)",
+    )
+    init.add_argument(
+        "--host",
+        type=_host,
+        action="append",
+        default=[],
+        metavar="NODE=ADDR",
+        help=f"where a voter and its workers' door are reached and listen (default {LOOPBACK}); management stays on loopback",
+    )
+    for name, what in (("runner", "run one voter with its runner"), ("worker", "run one worker")):
+        process = commands.add_parser(name, help=what)
+        process.add_argument("--config", type=Path, required=True, metavar="FILE")
+
+
+def _changes(commands: Commands) -> None:
+    apply = _change(commands, "apply", "create or change what a schedule file names, all or nothing")
+    apply.add_argument("-f", "--file", type=Path, required=True, metavar="FILE")
+    apply.add_argument(
+        "--dry-run", action="store_true", help="only say what would change; exit code 10 if anything would"
+    )
+    for name, what in (
+        ("trigger", "run a schedule once now"),
+        ("enable", "plan a schedule from now on"),
+        ("disable", "plan no more of a schedule; open runs go on"),
+    ):
+        _change(commands, name, what).add_argument("schedule", metavar="NS/NAME")
+    cancel = _change(commands, "cancel", "cancel a run; it is Cancelled only once the stop is confirmed")
+    cancel.add_argument("run_id", metavar="RUN")
+    attest = _change(commands, "attest", "state, as a named human, that nothing of an attempt is alive")
+    attest.add_argument("run_id", metavar="RUN")
+    attest.add_argument("attempt", metavar="N", type=_between(1, 1_000_000))
+    for name in ("--attester", "--statement", "--evidence"):
+        attest.add_argument(name, required=True, metavar="NAME" if name == "--attester" else "TEXT")
+    attest.add_argument(
+        "--row-revision",
+        type=_between(0, 2**63 - 1),
+        metavar="R",
+        help="the attempt's row_revision that you read with show --json (default: as it reads now)",
+    )
+
+
+def _reads(commands: Commands) -> None:
+    _read(commands, "status", "what the asked voter knows of the cluster")
+    _read(commands, "schedules", "all schedules")
+    runs = _read(commands, "runs", "runs and skipped occurrences, newest first")
+    runs.add_argument("--schedule", metavar="NS/NAME")
+    runs.add_argument("--state", choices=[state.value for state in RunState])
+    runs.add_argument("--limit", type=_between(1, 1_000), default=50, metavar="N")
+    events = _read(commands, "events", "the trail of transitions, newest first")
+    events.add_argument("--run", dest="run_id", metavar="RUN")
+    events.add_argument("--limit", type=_between(1, 1_000), default=50, metavar="N")
+    _read(commands, "show", "one run, its attempts and events").add_argument("run_id", metavar="RUN")
+
+
+def _next(commands: Commands) -> None:
+    following = commands.add_parser("next", help="when a cron expression fires; asks no voter")
+    following.add_argument("cron", metavar="CRON")
+    following.add_argument("--tz", default="UTC", metavar="ZONE", help="IANA name (default UTC)")
+    following.add_argument("-n", type=_between(1, MAX_INSTANTS), default=5, metavar="N")
+    following.add_argument(
+        "--after", metavar="ISO", help="strictly after this instant (UTC unless it says otherwise; default now)"
+    )
+    following.add_argument("--json", action="store_true")
+
+
+def _client(commands: Commands, name: str, what: str) -> argparse.ArgumentParser:
+    command = commands.add_parser(name, help=what, description=what)
+    command.add_argument(
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help="operator.toml or recovery.toml (default: the environment's FENCEPOST_CONFIG)",
+    )
+    return command
+
+
+def _change(commands: Commands, name: str, what: str) -> argparse.ArgumentParser:
+    command = _client(commands, name, what)
+    command.add_argument("--key", metavar="K", help="repeat the change that was given this key (default: a fresh one)")
+    return command
+
+
+def _read(commands: Commands, name: str, what: str) -> argparse.ArgumentParser:
+    command = _client(commands, name, what)
+    command.add_argument("--json", action="store_true")
+    return command
+
+
+def _between(low: int, high: int) -> Callable[[str], int]:
+    """Return what argparse takes for the type of a whole number in a range."""
+
+    def number(text: str) -> int:
+        plain = text.isascii() and text.isdigit() and len(text) <= len(str(high))
+        if not plain or not low <= int(text) <= high:
+            raise argparse.ArgumentTypeError(f"a number from {low} to {high} is right")
+        return int(text)
+
+    return number
+
+
+def _host(text: str) -> tuple[str, str]:
+    node, equals, host = text.partition("=")
+    if not node or not equals or not is_host(host):
+        raise argparse.ArgumentTypeError('a node, "=" and an IP address or host name is right, such as node1=10.0.0.5')
+    return node, host

@@ -1,0 +1,195 @@
+"""The client commands: arguments to one call, its answer to text and an exit code."""
+
+from argparse import Namespace
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from fencepost import keys, output
+from fencepost.client import Answer, Client
+from fencepost.config import NAME, NAME_FORM
+from fencepost.faults import Exit, Failure, Mistake, Uncertain
+from fencepost.nearest import quoted
+from fencepost.schedule_file import load_schedules
+from runner.management.bodies import AttestBody, CancelBody, ScheduleName
+
+
+@dataclass(frozen=True, slots=True)
+class Shell:
+    """What a client command works with.
+
+    Attributes:
+        say: writes one text to standard output.
+        warn: writes one line to standard error.
+        fresh_key: mints an operation key.
+    """
+
+    client: Client
+    say: Callable[[str], None]
+    warn: Callable[[str], None]
+    fresh_key: Callable[[], str]
+
+
+class _Attempt(msgspec.Struct):
+    """What an attestation needs of an attempt that `show` answers with."""
+
+    n: int
+    row_revision: int
+
+
+class _Attempts(msgspec.Struct):
+    attempts: list[_Attempt]
+
+
+_OTHER_FORM = "the answer is not in the form that this version knows; --json shows it as it is"
+
+
+def run(arguments: Namespace, shell: Shell) -> Exit:
+    """Carry out one client command.
+
+    Raises:
+        Mistake: an argument or a file cannot be meant so.
+        Failure: refused, or not done for certain.
+        Uncertain: a change was sent and its reply is lost.
+    """
+    return COMMANDS[arguments.command](arguments, shell)
+
+
+def _status(arguments: Namespace, shell: Shell) -> Exit:
+    return _shown(arguments, shell, shell.client.read("/v1/status"), output.status)
+
+
+def _schedules(arguments: Namespace, shell: Shell) -> Exit:
+    return _shown(arguments, shell, shell.client.read("/v1/schedules"), output.schedules)
+
+
+def _runs(arguments: Namespace, shell: Shell) -> Exit:
+    query = {"limit": str(arguments.limit)}
+    if arguments.schedule is not None:
+        name = _schedule_name(arguments.schedule)
+        query["schedule"] = f"{name.namespace}/{name.name}"
+    if arguments.state is not None:
+        query["state"] = arguments.state
+    return _shown(arguments, shell, shell.client.read("/v1/runs", query), output.runs)
+
+
+def _events(arguments: Namespace, shell: Shell) -> Exit:
+    query = {"limit": str(arguments.limit)}
+    if arguments.run_id is not None:
+        query["run_id"] = arguments.run_id
+    return _shown(arguments, shell, shell.client.read("/v1/events", query), output.events)
+
+
+def _show(arguments: Namespace, shell: Shell) -> Exit:
+    return _shown(arguments, shell, shell.client.read(_run_path(arguments.run_id)), output.run)
+
+
+def _apply(arguments: Namespace, shell: Shell) -> Exit:
+    body = msgspec.json.encode(load_schedules(arguments.file))
+    if not arguments.dry_run:
+        return _changed(arguments, shell, "/v1/apply", body)
+    preview = shell.client.rehearse("/v1/apply", body, _key(arguments, shell)).content
+    shell.say(_told(preview, output.preview))
+    return Exit.CHANGES if any(preview.get(key) for key in ("creates", "changes", "pools")) else Exit.DONE
+
+
+def _named_change(arguments: Namespace, shell: Shell) -> Exit:
+    """Trigger, enable or disable one schedule."""
+    body = msgspec.json.encode(_schedule_name(arguments.schedule))
+    return _changed(arguments, shell, f"/v1/{arguments.command}", body)
+
+
+def _cancel(arguments: Namespace, shell: Shell) -> Exit:
+    return _changed(arguments, shell, "/v1/cancel", msgspec.json.encode(CancelBody(arguments.run_id)))
+
+
+def _attest(arguments: Namespace, shell: Shell) -> Exit:
+    """Attest one attempt as it was read: the voter refuses another revision of its row."""
+    row_revision = arguments.row_revision
+    if row_revision is None:
+        row_revision = _read_row_revision(arguments.run_id, arguments.attempt, shell)
+    body = AttestBody(
+        run_id=arguments.run_id,
+        attempt=arguments.attempt,
+        attester=arguments.attester,
+        statement=arguments.statement,
+        evidence=arguments.evidence,
+        row_revision=row_revision,
+    )
+    try:
+        return _changed(arguments, shell, "/v1/attest", msgspec.json.encode(body))
+    except Uncertain as lost:
+        # If it was done, the row has another revision now, and the same key with another body would be refused.
+        raise Uncertain(lost.key, str(lost), also=f"--row-revision {row_revision}") from lost
+
+
+def _read_row_revision(run_id: str, n: int, shell: Shell) -> int:
+    answer = shell.client.read(_run_path(run_id))
+    _warn_if_stale(shell, answer)
+    try:
+        attempts = msgspec.convert(answer.content, _Attempts).attempts
+    except msgspec.ValidationError as fault:
+        raise Failure(_OTHER_FORM) from fault
+    for attempt in attempts:
+        if attempt.n == n:
+            return attempt.row_revision
+    raise Failure(f"run {quoted(run_id)} has no attempt {n}; `fencepost show` lists those it has")
+
+
+COMMANDS = {
+    "status": _status,
+    "schedules": _schedules,
+    "runs": _runs,
+    "events": _events,
+    "show": _show,
+    "apply": _apply,
+    "trigger": _named_change,
+    "enable": _named_change,
+    "disable": _named_change,
+    "cancel": _cancel,
+    "attest": _attest,
+}
+
+
+def _shown(arguments: Namespace, shell: Shell, answer: Answer, text: Callable[[Any], str]) -> Exit:
+    _warn_if_stale(shell, answer)
+    shell.say(output.as_json(answer.content) if arguments.json else _told(answer.content, text))
+    return Exit.DONE
+
+
+def _changed(arguments: Namespace, shell: Shell, path: str, body: bytes) -> Exit:
+    answer = shell.client.change(path, body, _key(arguments, shell))
+    shell.say(output.outcome(answer.content))
+    return Exit.DONE
+
+
+def _told(content: Any, text: Callable[[Any], str]) -> str:  # noqa: ANN401  # whatever JSON can hold
+    try:
+        return text(content)
+    except (KeyError, IndexError, TypeError, AttributeError) as fault:
+        raise Failure(_OTHER_FORM) from fault
+
+
+def _warn_if_stale(shell: Shell, answer: Answer) -> None:
+    if answer.stale_index is not None:
+        shell.warn(
+            f"stale: no owner was reached; this is one voter's own checkpoint at applied index {answer.stale_index}"
+        )
+
+
+def _key(arguments: Namespace, shell: Shell) -> str:
+    return shell.fresh_key() if arguments.key is None else keys.given(arguments.key)
+
+
+def _run_path(run_id: str) -> str:
+    return f"/v1/runs/{quote(run_id, safe='')}"
+
+
+def _schedule_name(text: str) -> ScheduleName:
+    namespace, _, name = text.partition("/")
+    if NAME.fullmatch(namespace) is None or NAME.fullmatch(name) is None:
+        raise Mistake(f"{quoted(text)} is no schedule: NAMESPACE/NAME, each {NAME_FORM}")
+    return ScheduleName(namespace, name)

@@ -1,0 +1,124 @@
+"""The console command: what a person typed to an exit code, with one line on standard error for everything that went wrong."""
+
+import io
+import os
+import secrets
+import sys
+import time
+import uuid
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from cluster.outcome import Unfit
+from fencepost import commands, init, keys, output
+from fencepost.arguments import parser
+from fencepost.client import Client, Patience
+from fencepost.config import load_client
+from fencepost.faults import Exit, Failure, Mistake, Uncertain
+from fencepost.layout import Layout
+from fencepost.next import following, instant_ms
+
+INTERRUPTED = 130  # what shells say of a command that Ctrl-C ended
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit code (argparse exits with 2 by itself)."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal without UTF-8 is no reason to fail
+    arguments = parser().parse_args(argv)
+    try:
+        code = _dispatch(arguments, os.environ)
+        sys.stdout.flush()
+    except Mistake as fault:
+        return _ended(str(fault), Exit.USAGE)
+    except (Failure, Unfit) as fault:
+        return _ended(str(fault), Exit.REFUSED)
+    except Uncertain as fault:
+        _warn(str(fault))
+        sys.stderr.write(f"outcome unknown; repeat with {fault.repeat_with()}\n")
+        return Exit.UNKNOWN
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains when it ends
+        return Exit.REFUSED
+    except KeyboardInterrupt:
+        return _ended("interrupted", INTERRUPTED)
+    return code
+
+
+def _dispatch(arguments: Namespace, environ: Mapping[str, str]) -> int:
+    match arguments.command:
+        case "init":
+            return _init(arguments)
+        case "runner":
+            from fencepost import runner_process  # noqa: PLC0415  # a client command does not wait for a server's imports
+
+            return runner_process.run(arguments.config)
+        case "worker":
+            from fencepost import worker_process  # noqa: PLC0415  # as above
+
+            return worker_process.run(arguments.config)
+        case "next":
+            return _next(arguments)
+        case _:
+            return _client_command(arguments, environ)
+
+
+def _init(arguments: Namespace) -> Exit:
+    layout = Layout(
+        cluster_id=str(uuid.UUID(bytes=secrets.token_bytes(16), version=4)),
+        voters=arguments.voters,
+        workers=arguments.workers,
+        base_port=arguments.base_port,
+        hosts=_hosts(arguments),
+    )
+    init.create(arguments.folder, layout, secrets.token_hex)
+    _say(f"created {arguments.folder}: {', '.join(layout.files())}")
+    return Exit.DONE
+
+
+def _hosts(arguments: Namespace) -> dict[str, str]:
+    known = {f"node{i}" for i in range(1, arguments.voters + 1)}
+    hosts: dict[str, str] = {}
+    for node, host in arguments.host:
+        if node not in known or node in hosts:
+            raise Mistake(f"--host {node}: name each of {', '.join(sorted(known))} at most once")
+        hosts[node] = host
+    return hosts
+
+
+def _next(arguments: Namespace) -> Exit:
+    after_ms = _wall_ms() if arguments.after is None else instant_ms(arguments.after)
+    rows = following(arguments.cron, arguments.tz, after_ms, arguments.n)
+    _say(output.as_json(rows) if arguments.json else output.instants(rows))
+    return Exit.DONE
+
+
+def _client_command(arguments: Namespace, environ: Mapping[str, str]) -> Exit:
+    path = arguments.config or environ.get("FENCEPOST_CONFIG")
+    if not path:
+        raise Mistake("no configuration: give --config DIR/operator.toml, or set FENCEPOST_CONFIG to it")
+    shell = commands.Shell(
+        client=Client(load_client(Path(path)), Patience(mono_s=time.monotonic, pause=time.sleep)),
+        say=_say,
+        warn=_warn,
+        fresh_key=lambda: keys.minted(_wall_ms(), secrets.randbits(keys.RANDOM_BITS)),
+    )
+    return commands.run(arguments, shell)
+
+
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+
+
+def _warn(line: str) -> None:
+    sys.stderr.write(f"fencepost: {line}\n")
+
+
+def _ended(line: str, code: int) -> int:
+    _warn(line)
+    return code

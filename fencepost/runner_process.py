@@ -1,0 +1,148 @@
+"""`fencepost runner`: one voter, its runner and its three listeners, wired and run until asked to stop."""
+
+import asyncio
+import dataclasses
+import secrets
+import socket
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from cluster.bearer import Bearers, Principal
+from cluster.listener import Listener, Route, SocketRoute, bound
+from cluster.node import Node
+from cluster.outcome import FailStop
+from cluster.relay import RelayClient
+from cluster.routes import cluster_routes
+from cluster.websocket import Peers
+from fencepost.config import NodeConfig, load_node
+from fencepost.ending import endless, on_signal, or_end_now, report
+from fencepost.system import SystemClock, log_to_stderr
+from runner.admission.routes import MAX_ADMISSION_BODY_BYTES, admission_routes
+from runner.admission.service import Admission
+from runner.checkpoint.machine import TABLES, Checkpoint
+from runner.management.routes import management_routes, relay_handler
+from runner.management.service import Management
+from runner.service import Runner
+
+MAX_MANAGEMENT_BODY_BYTES: Final = 1 << 20
+READY_LOOK_S: Final = 0.02
+
+_log = structlog.get_logger("fencepost.runner")
+
+
+def run(config_path: Path) -> int:
+    """Serve until SIGTERM or SIGINT; returns the exit code.
+
+    Raises:
+        Mistake: the configuration file is not as it must be.
+        Unfit: a data folder, an address or a credential cannot be used; nothing on disk was changed.
+    """
+    config = load_node(config_path)
+    log_to_stderr(node=config.name)
+    try:
+        asyncio.run(_serve(config))
+    except BaseExceptionGroup as faults:
+        report(faults)
+        return 1
+    return 0
+
+
+async def _serve(config: NodeConfig) -> None:
+    """Bind first, open the folder second: an address in use leaves the folder as it was."""
+    async with AsyncExitStack() as stack:
+        sockets = {name: _bound(stack, name, config) for name in ("cluster", "admission", "management")}
+        clock, randomness = SystemClock(), secrets.SystemRandom()
+        node = Node.open(
+            config.data_dir,
+            name=config.name,
+            cluster_id=config.cluster_id,
+            members=config.voters.keys(),
+            machine=Checkpoint(config.cluster_id),
+            clock=clock,
+            randomness=randomness,
+            timing=config.raft,
+        )
+        stack.push_async_callback(node.close)
+        relay = RelayClient(urls=config.voters, token=config.cluster_token)
+        stack.push_async_callback(relay.close)
+        runner = Runner(node=node, clock=clock, name=config.name, voters=len(config.voters), timing=config.timing)
+        management = Management(
+            name=config.name,
+            node=node,
+            owner=runner,
+            relay=relay,
+            clock=clock,
+            randomness=randomness,
+            timing={**dataclasses.asdict(config.raft), **dataclasses.asdict(config.timing)},
+        )
+        peers = Peers(node=node, urls=config.voters, token=config.cluster_token, randomness=randomness)
+        admission = Admission(runner=runner, node=node, clock=clock, urls=config.admission_urls, timing=config.timing)
+        listeners = _listeners(config, sockets, node, peers, management, admission)
+        await _run(config, node, peers, runner, listeners)
+
+
+def _bound(stack: AsyncExitStack, name: str, config: NodeConfig) -> socket.socket:
+    address = getattr(config.listen, name)
+    return stack.enter_context(bound(name, address.host, address.port))
+
+
+def _listeners(
+    config: NodeConfig,
+    sockets: Mapping[str, socket.socket],
+    node: Node,
+    peers: Peers,
+    management: Management,
+    admission: Admission,
+) -> list[Listener]:
+    callers = Bearers(config.principals)
+    voters = Bearers([(Principal(name="cluster", role="cluster"), config.cluster_token)])
+    relayed = relay_handler(management, callers)
+    served: dict[str, tuple[Bearers, list[Route | SocketRoute], int]] = {
+        "cluster": (
+            voters,
+            cluster_routes(node=node, peers=peers, table_names=TABLES, relay=relayed),
+            MAX_MANAGEMENT_BODY_BYTES,
+        ),
+        "admission": (callers, [*admission_routes(admission)], MAX_ADMISSION_BODY_BYTES),
+        "management": (callers, [*management_routes(management)], MAX_MANAGEMENT_BODY_BYTES),
+    }
+    return [
+        Listener(name=name, socket=sockets[name], bearers=bearers, routes=routes, max_body_bytes=most)
+        for name, (bearers, routes, most) in served.items()
+    ]
+
+
+async def _run(config: NodeConfig, node: Node, peers: Peers, runner: Runner, listeners: Sequence[Listener]) -> None:
+    """Run every part until a signal; a part that ends before that ends the process."""
+    stopping = asyncio.Event()
+    on_signal(stopping.set)
+    async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
+        for each in listeners:
+            await each.start()
+            stack.push_async_callback(each.close)
+        parts = [
+            group.create_task(or_end_now(endless(name, part), FailStop))
+            for name, part in (("the voter", node.run()), ("its links", peers.run()), ("the runner", runner.run()))
+        ]
+        parts += [group.create_task(or_end_now(endless("a listener", each.watch()), FailStop)) for each in listeners]
+        await _until_leader(node, stopping)
+        if not stopping.is_set():
+            _log.info(
+                "ready", **{name: str(getattr(config.listen, name)) for name in ("cluster", "admission", "management")}
+            )
+        await stopping.wait()
+        _log.info("stopping")
+        await runner.stand_down("this voter is stopping")
+        for part in parts:
+            part.cancel()
+    _log.info("stopped")
+
+
+async def _until_leader(node: Node, stopping: asyncio.Event) -> None:
+    """Return once a leader is seen, or a signal came."""
+    while node.status().leader is None and not stopping.is_set():  # noqa: ASYNC110 - a leader is learned without an event
+        await asyncio.sleep(READY_LOOK_S)

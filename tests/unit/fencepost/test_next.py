@@ -1,0 +1,57 @@
+import pytest
+
+from fencepost.faults import Mistake
+from fencepost.next import following, instant_ms
+
+AFTER = instant_ms("2026-03-28T00:00:00Z")
+
+
+def test_instants_with_their_local_time_and_the_rule_that_applied() -> None:
+    assert following("30 2 * * *", "Europe/Berlin", AFTER, 3) == [
+        {"at": "2026-03-28T01:30:00Z", "local": "2026-03-28T02:30:00+01:00", "rule": None},
+        {"at": "2026-03-29T01:00:00Z", "local": "2026-03-29T03:00:00+02:00", "rule": "gap"},
+        {"at": "2026-03-30T00:30:00Z", "local": "2026-03-30T02:30:00+02:00", "rule": None},
+    ]
+
+
+def test_the_instant_asked_after_is_not_among_them() -> None:
+    assert following("0 0 * * *", "UTC", AFTER, 1)[0]["at"] == "2026-03-29T00:00:00Z"
+    assert following("0 0 * * *", "UTC", AFTER - 1, 1)[0]["at"] == "2026-03-28T00:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("expression", "zone", "words"),
+    [
+        ("* * * *", "UTC", "4 fields"),
+        ("@daily", "UTC", "@daily"),
+        ("0 0 30 2 *", "UTC", "30"),
+        ("0 0 * * *", "Mars", "Mars"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_in_one_line(expression: str, zone: str, words: str) -> None:
+    with pytest.raises(Mistake, match=words) as caught:
+        following(expression, zone, AFTER, 1)
+    assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("text", "right"),
+    [
+        ("1970-01-01T00:00:00Z", 0),
+        ("1970-01-01T01:00:00.250+01:00", 250),
+        ("1970-01-02", 86_400_000),
+        ("1970-01-01 00:00:01", 1_000),
+    ],
+)
+def test_an_instant_is_utc_unless_it_says_otherwise(text: str, right: int) -> None:
+    assert instant_ms(text) == right
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "soon", "2026-02-30", "1969-12-31T23:59:59Z", "9999-12-31T23:59:59Z", "0001-01-01T00:00:00+14:00", "\x1b"],
+)
+def test_no_instant(text: str) -> None:
+    with pytest.raises(Mistake, match="is not an instant") as caught:
+        instant_ms(text)
+    assert str(caught.value).isprintable()

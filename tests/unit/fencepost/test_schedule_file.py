@@ -1,0 +1,127 @@
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from fencepost.faults import Mistake
+from fencepost.schedule_file import load_schedules
+from runner.checkpoint.ops import Retry
+from runner.management.bodies import ApplyBody, PoolBody, ScheduleBody
+from worker.protocol import CommandTarget
+
+WHOLE = """\
+[[pool]]
+name = "reports"
+limit = 4
+
+[[schedule]]
+namespace = "demo"
+name = "ledger-close"
+cron = "*/1 * * * *"
+timezone = "Europe/Berlin"
+overlap = "skip"
+pool = "reports"
+on_unknown = "hold"
+retry = { attempts = 3 }
+[schedule.command]
+argv = ["sh", "-c", "echo $FENCEPOST_RUN_ID >> out.txt"]
+env = { LEVEL = "1" }
+cwd = "/srv"
+timeout = "30s"
+
+[[schedule]]
+namespace = "demo"
+name = "heartbeat"
+every = "2s"
+command = { argv = ["true"] }
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "schedules.toml"
+    path.write_text(text)
+    return path
+
+
+def test_a_whole_file_as_the_body_that_the_voter_reads(tmp_path: Path) -> None:
+    body = load_schedules(written(tmp_path, WHOLE))
+    assert body.pools == (PoolBody("reports", 4),)
+    assert body.schedules == (
+        ScheduleBody(
+            namespace="demo",
+            name="ledger-close",
+            cron="*/1 * * * *",
+            timezone="Europe/Berlin",
+            pool="reports",
+            retry=Retry(3),
+            command=CommandTarget(
+                ("sh", "-c", "echo $FENCEPOST_RUN_ID >> out.txt"), {"LEVEL": "1"}, "/srv", timeout_ms=30_000
+            ),
+        ),
+        ScheduleBody(namespace="demo", name="heartbeat", every_s=2, command=CommandTarget(("true",))),
+    )
+    assert msgspec.json.decode(msgspec.json.encode(body), type=ApplyBody) == body
+
+
+def test_pools_alone_are_enough(tmp_path: Path) -> None:
+    assert load_schedules(written(tmp_path, "[[pool]]\nname = 'a'\nlimit = 0")).pools == (PoolBody("a", 0),)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("timezone =", "timezon =", '9: schedule demo/ledger-close: unknown key "timezon"; did you mean "timezone"?'),
+        ('"Europe/Berlin"', '"Europe/Berln"', "9: schedule demo/ledger-close: timezone: timezone 'Europe/Berln' is not"),
+        ('"*/1 * * * *"', '"*/1 * * *"', "8: schedule demo/ledger-close: cron: cron '*/1 * * *' has 4 fields"),
+        ('"*/1 * * * *"', '"0 0 30 2 *"', "8: schedule demo/ledger-close: cron: "),
+        ('"*/1 * * * *"', "60", '8: schedule demo/ledger-close: "cron": expected text'),
+        ('overlap = "skip"', 'overlap = "skp"', '10: schedule demo/ledger-close: overlap = "skp"; did you mean "skip"?'),
+        ('on_unknown = "hold"', 'on_unknown = "retry"', '12: schedule demo/ledger-close: on_unknown = "retry"; right would'),
+        ("{ attempts = 3 }", "{ attempts = 0 }", '13: schedule demo/ledger-close: "attempts": expected a whole number >= 1'),
+        ("{ attempts = 3 }", "{ attempt = 3 }", '13: schedule demo/ledger-close: unknown key "attempt"; did you mean "att'),
+        ('pool = "reports"', 'pool = "Reports"', '11: schedule demo/ledger-close: pool: "Reports" is not a name'),
+        ('name = "ledger-close"', 'name = "ledger close"', '7: schedule demo/ledger close: name: "ledger close" is not'),
+        ('name = "ledger-close"', 'name = "heartbeat"', "22: schedule demo/heartbeat stands in the file twice"),
+        ('name = "ledger-close"\n', "", '5: schedule demo: "name" is missing'),
+        ('namespace = "demo"\nname = "ledger-close"\n', "", '5: schedule number 1: "namespace" is missing'),
+        ('namespace = "demo"', 'namespace = "\\u001b[2J"', '6: schedule "\ufffd[2J/ledger-close": namespace: "\ufffd[2J" is'),
+        ('timeout = "30s"', "timeout = 30", '18: schedule demo/ledger-close: "timeout": expected text'),
+        ('timeout = "30s"', 'timeout = "30"', '18: schedule demo/ledger-close: command.timeout: "30": a length of time is'),
+        ('every = "2s"', 'every = "1500ms"', "23: schedule demo/heartbeat: every: every is in whole seconds"),
+        ('every = "2s"', 'every = "2s"\ncron = "* * * * *"', "20: schedule demo/heartbeat: write either cron"),
+        ('every = "2s"\n', "", "20: schedule demo/heartbeat: write either cron"),
+        ('argv = ["true"]', "argv = []", '24: schedule demo/heartbeat: "argv": expected a list of length >= 1'),
+        ('argv = ["true"]', 'argv = ["true", "a\\u0000"]', "24: schedule demo/heartbeat: command.argv: an argument holds a NUL"),
+        ('argv = ["true"]', 'argv = [""]', "24: schedule demo/heartbeat: command.argv: "),
+        ('argv = ["true"]', 'argv = ["true"], env = { "A=B" = "1" }', "24: schedule demo/heartbeat: command.env.A=B: "),
+        ('argv = ["true"]', 'argv = ["true"], env = { FENCEPOST_RUN_ID = "1" }', "24: schedule demo/heartbeat: command.env."),
+        ('cwd = "/srv"', 'cwd = ""', "17: schedule demo/ledger-close: command.cwd: it is not a path"),
+        ('LEVEL = "1"', f'LEVEL = "{"x" * 65_536}"', "14: schedule demo/ledger-close: command: argv and env are longer"),
+        ("limit = 4", "limit = -1", '3: pool reports: "limit": expected a whole number >= 0'),
+        ('name = "reports"', 'name = "Reports"', '2: pool: "Reports" is not a name'),
+        ("[[pool]]", '[[pool]]\nname = "reports"\nlimit = 1\n[[pool]]', "5: pool reports stands in the file twice"),
+        ("[[pool]]", "[[pools]]", '1: unknown key "pools"; did you mean "pool"?'),
+        ("command = {", "command = 3 #", '24: schedule demo/heartbeat: "command": expected a table'),
+        ("[[pool]]", "[pool]", '1: "pool": expected a list, got a table'),
+        ("limit = 4", "limit = ", "3: Invalid value"),
+    ],
+)  # fmt: skip
+def test_an_error_says_file_line_schedule_key_and_what_is_right(tmp_path: Path, old: str, new: str, words: str) -> None:
+    assert old in WHOLE
+    path = written(tmp_path, WHOLE.replace(old, new, 1))
+    with pytest.raises(Mistake) as caught:
+        load_schedules(path)
+    text = str(caught.value).removeprefix(f"{path}:")
+    assert text.startswith(words), text
+    assert text.isprintable()
+
+
+def test_a_file_that_names_nothing_is_a_mistake(tmp_path: Path) -> None:
+    with pytest.raises(Mistake, match="names nothing"):
+        load_schedules(written(tmp_path, "# later\n"))
+
+
+def test_a_file_of_too_many_schedules_is_a_mistake(tmp_path: Path) -> None:
+    one = "[[schedule]]\nnamespace = 'a'\nname = 'n{}'\nevery = '1s'\ncommand.argv = ['true']\n"
+    with pytest.raises(Mistake, match=r":5001: more than 1000 schedules"):
+        load_schedules(written(tmp_path, "".join(one.format(i) for i in range(1_001))))
