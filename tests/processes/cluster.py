@@ -16,7 +16,10 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+ROOT = Path(__file__).parents[2]
 FENCEPOST = [sys.executable, "-m", "fencepost"]
+ENVIRON = {**os.environ, "PYTHONPATH": str(ROOT)}
+"""The checkout that the test stands in, wherever the environment's own copy is."""
 HANG_S = 60.0
 """No step of these tests takes nearly as long; past it something hangs."""
 
@@ -77,7 +80,7 @@ class Cluster:
 
     def call(self, *words: str, config: str = "operator.toml") -> subprocess.CompletedProcess[str]:
         """Run a client command to its end."""
-        env = {**os.environ, "FENCEPOST_CONFIG": str(self.dir / config)}
+        env = {**ENVIRON, "FENCEPOST_CONFIG": str(self.dir / config)}
         return subprocess.run(
             [*FENCEPOST, *words], capture_output=True, text=True, timeout=HANG_S, cwd=self.folder, env=env, check=False
         )
@@ -100,6 +103,7 @@ class Cluster:
                     stdout=log,
                     stderr=log,
                     cwd=self.folder,
+                    env=ENVIRON,
                     start_new_session=True,
                 )
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes.cluster import FENCEPOST, HANG_S, Cluster, running_cluster
+from tests.processes.cluster import ENVIRON, FENCEPOST, HANG_S, Cluster, running_cluster
 
 pytestmark = pytest.mark.processes
 
@@ -28,6 +28,7 @@ def refuses(cluster: Cluster, role: str, name: str) -> str:
         text=True,
         timeout=HANG_S,
         cwd=cluster.folder,
+        env=ENVIRON,
         stdin=subprocess.DEVNULL,
         check=False,
     )
