@@ -19,6 +19,7 @@ MAX_BATCH_BYTES: Final = 1 << 20  # of entries in one Append; one command may ex
 MAX_WINDOW_BYTES: Final = 4 << 20  # of entries on their way to one peer, not acknowledged yet
 MAX_FRAME_BYTES: Final = 8 << 20
 LINK_QUEUE_BYTES: Final = 2 * MAX_FRAME_BYTES  # what a link must be able to queue before it counts as overflowing
+MAX_PIECE_BYTES: Final = 1 << 18  # of a snapshot in one frame
 NONCE_BYTES: Final = 16
 
 REGULAR: Final = b"\x00"  # first byte of a command of the state machine
@@ -28,6 +29,7 @@ _LARGEST: Final = 1 << 62
 Count = Annotated[int, Meta(ge=0, le=_LARGEST)]
 Index = Annotated[int, Meta(ge=1, le=_LARGEST)]
 Word = Annotated[str, Meta(max_length=200)]
+Sha256 = Annotated[bytes, Meta(min_length=32, max_length=32)]
 
 
 class Malformed(Exception):
@@ -108,7 +110,36 @@ class Goodbye(Struct, frozen=True, array_like=True, tag=8, forbid_unknown_fields
     why: Word
 
 
-Message = Standing | Append | Matched | Conflict | Alive | RequestVote | Vote | Goodbye
+class Piece(Struct, frozen=True, array_like=True, tag=20, forbid_unknown_fields=True):
+    """A part of a copy of the leader's checkpoint.db, for a voter whose next entry is compacted away.
+
+    Attributes:
+        index: what the copy has applied; it and `digest` are the copy's identity.
+        term: of the entry at that index.
+        digest: sha256 of the whole copy.
+        total: size of the whole copy in bytes.
+        offset: where these bytes belong.
+        crc: CRC-32 of these bytes.
+        content: the bytes.
+    """
+
+    index: Index
+    term: Count
+    digest: Sha256
+    total: Index
+    offset: Count
+    crc: Count
+    content: Annotated[bytes, Meta(min_length=1, max_length=MAX_PIECE_BYTES)]
+
+
+class PieceKept(Struct, frozen=True, array_like=True, tag=21, forbid_unknown_fields=True):
+    """The sender holds the first `offset` bytes of the copy; it claims nothing about any log."""
+
+    digest: Sha256
+    offset: Count
+
+
+Message = Standing | Append | Matched | Conflict | Alive | RequestVote | Vote | Goodbye | Piece | PieceKept
 
 
 class Frame(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Collection
+from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, Self, TypeVar
 
@@ -11,6 +12,7 @@ import structlog
 from cluster import checkpoint_store, log_store
 from cluster.audit import check_library
 from cluster.checkpoint_store import CheckpointStore
+from cluster.compaction import DEFAULT_BOUNDS, Bounds
 from cluster.identity import FolderLock, check_identity, read_identity
 from cluster.log_store import LogStore
 from cluster.outcome import Applied
@@ -30,11 +32,12 @@ class Node:
         identity: who this disk is.
     """
 
-    def __init__(self, replica: Replica, lock: FolderLock, tick_s: float) -> None:
-        """Take over an open replica and the lock of its folder; most callers want `open()`."""
+    def __init__(self, replica: Replica, lock: FolderLock, tick_s: float, executor: Executor) -> None:
+        """Take over an open replica, its executor and the lock of its folder; most callers want `open()`."""
         self.identity: Final[Identity] = replica.identity
         self._replica = replica
         self._lock = lock
+        self._executor = executor
         self._tick_s = tick_s
         self._wake = asyncio.Event()
         self._changed = asyncio.Event()
@@ -54,6 +57,7 @@ class Node:
         clock: Clock,
         randomness: Randomness,
         timing: Timing,
+        bounds: Bounds = DEFAULT_BOUNDS,
     ) -> Self:
         """Open a voter's folder, checked and locked.
 
@@ -66,6 +70,7 @@ class Node:
             clock: both clocks of this host.
             randomness: for election timeouts.
             timing: Raft's lengths of time.
+            bounds: when to compact, what to keep, how fast to send a snapshot.
 
         Raises:
             Unfit: the folder, the configuration or the installed library cannot be used; nothing on disk was changed.
@@ -78,15 +83,25 @@ class Node:
         try:
             log = LogStore(data_dir / log_store.FILE_NAME)
             opened.append(log)
-            checkpoint = CheckpointStore(data_dir / checkpoint_store.FILE_NAME, identity, machine)
+            checkpoint = CheckpointStore(data_dir / checkpoint_store.FILE_NAME, identity, machine, log.first_index)
             opened.append(checkpoint)
-            replica = Replica(identity, log, checkpoint, clock=clock, randomness=randomness, timing=timing)
+            executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="upkeep")
+            replica = Replica(
+                identity,
+                log,
+                checkpoint,
+                clock=clock,
+                randomness=randomness,
+                timing=timing,
+                executor=executor,
+                bounds=bounds,
+            )
         except BaseException:
             for store in reversed(opened):
                 store.close()
             lock.release()
             raise
-        return cls(replica, lock, timing.tick_s)
+        return cls(replica, lock, timing.tick_s, executor)
 
     async def run(self) -> None:
         """Tick on every event and every `tick_s`, until `close()` or cancellation.
@@ -137,6 +152,7 @@ class Node:
         self._wake.set()
         self._ring()
         self._replica.close()
+        await asyncio.to_thread(self._executor.shutdown, cancel_futures=True)  # a copy under way still reads the folder
         self._lock.release()
 
     # ---- the transport's side

@@ -6,20 +6,24 @@ No asyncio, thread or timer in here: a simulator drives it on virtual time exact
 import sqlite3
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from cluster.checkpoint_store import CheckpointStore
+from cluster.compaction import DEFAULT_BOUNDS, Bounds
 from cluster.frames import PROTOCOL_VERSION, Hello, Malformed, Standing, decode_frame, encode_hello
+from cluster.installing import settle_pair
 from cluster.journal import JournalFace
 from cluster.library import borrowed
 from cluster.log_store import LogStore
 from cluster.outbox import Outbox
-from cluster.outcome import FailStop, NotApplied, Unfit, Why
+from cluster.outcome import FailStop, NotApplied, Why
 from cluster.ports import Clock, Identity, Leadership, Link, PeerClock, PeerStatus, Randomness, Status, Timing
 from cluster.proposals import Answer, Proposals
 from cluster.roster import INITIAL_INDEX, Roster
 from cluster.unfailing import Unfailing
+from cluster.upkeep import Upkeep
 from cluster.voter import Voter
 
 T = TypeVar("T")
@@ -64,13 +68,15 @@ class Replica:
         clock: Clock,
         randomness: Randomness,
         timing: Timing,
+        executor: Executor,
+        bounds: Bounds = DEFAULT_BOUNDS,
     ) -> None:
-        """Continue from what the stores hold; they are this object's from now on, `close()` closes them.
+        """Continue from what the stores hold, which `close()` closes; the executor is the caller's to end after it.
 
         Raises:
             Unfit: the checkpoint does not belong to the log; nothing was changed.
         """
-        _check_pair(log, checkpoint)
+        settle_pair(log, checkpoint)
         self.identity: Final = identity
         self.refused_frames = 0
         self._log, self._checkpoint = log, checkpoint
@@ -92,6 +98,9 @@ class Replica:
                 clock=clock,
                 timing=timing,
             )
+        self._upkeep = Upkeep(
+            identity, log, checkpoint, self._voter, self._outbox.post, clock=clock, executor=executor, bounds=bounds
+        )
 
     # ---- events; each only queues
 
@@ -145,6 +154,7 @@ class Replica:
             raise FailStop("an earlier tick was cut short" if self._cut_short else "the voter is closed")
         self._cut_short = True
         with Unfailing("tick"):
+            self._upkeep.before_tick()
             with borrowed(self._clock, self._randomness):
                 self._take_inbox()
                 self._say_standing()
@@ -153,6 +163,7 @@ class Replica:
                 self._outbox.release_early(self._checkpoint.applied_index)
             self._log.sync()
             self._checkpoint.commit()
+            self._upkeep.after_commit()
             self._outbox.release(self._checkpoint.applied_index)
         self._cut_short = False
         with Unfailing("answering"):
@@ -187,6 +198,7 @@ class Replica:
     def _drop_link(self, link: Link) -> None:
         self._roster.link_down(link)
         self._voter.disconnected(link.peer)
+        self._upkeep.link_down(link.peer)
 
     def _take_frame(self, link: Link, raw: bytes, mono_s: float) -> None:
         """Let one frame act; what no voter of this version and session would send changes nothing."""
@@ -199,11 +211,11 @@ class Replica:
             self.refused_frames += 1
             return
         self._roster.heard(link.peer, frame, mono_s)
-        self._voter.deliver(link.peer, frame.term, frame.message)
+        if not self._upkeep.take(link.peer, frame):
+            self._voter.deliver(link.peer, frame.term, frame.message)
 
     def _say_standing(self) -> None:
-        now_s = self._clock.mono_s()
-        if now_s >= self._standing_due_mono_s:
+        if (now_s := self._clock.mono_s()) >= self._standing_due_mono_s:
             self._standing_due_mono_s = now_s + STANDING_PERIOD_S
             for peer in self._roster.links:
                 self._outbox.post(peer, self._voter.term, Standing(self._log.last_index))
@@ -285,13 +297,3 @@ class Replica:
             raise NotApplied(Why.CLOSED, "the voter is closed")
         if self._voter.role != "leader":
             raise NotApplied(Why.NOT_LEADER, f"{self._voter.leader or 'nobody'} leads as far as this voter knows")
-
-
-def _check_pair(log: LogStore, checkpoint: CheckpointStore) -> None:
-    """Nothing is applied before its entry is on this disk, so a checkpoint ahead of its log is of another one."""
-    index = checkpoint.applied_index
-    if index > log.last_index or log.entry(index).term != checkpoint.applied_term:
-        raise Unfit(
-            f"checkpoint.db has applied entry {index} of term {checkpoint.applied_term}, which raft.db does not hold;"
-            " restore this voter's disk, or move checkpoint.db away to have it made again from the log"
-        )

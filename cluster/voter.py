@@ -13,13 +13,13 @@ from pysyncobj import SyncObj
 
 from cluster.checkpoint_store import CheckpointStore
 from cluster.following import judge
-from cluster.frames import Alive, Append, Conflict, Goodbye, Matched, Message, RequestVote, Standing, Vote
+from cluster.frames import Alive, Append, Conflict, Matched, Message, RequestVote, Vote
 from cluster.library import Peer, Post, Wire, configuration
 from cluster.log_store import LogStore
 from cluster.outcome import FailStop, Why
 from cluster.ports import Clock, Timing
 from cluster.proposals import Proposals
-from cluster.window import MAX_BATCH_ENTRIES, Window
+from cluster.window import Window
 
 MAX_APPLIED_PER_TICK: Final = 256  # so that a long replay does not silence the heartbeats
 FOLLOWER, CANDIDATE, LEADER = 0, 1, 2  # the library's states
@@ -137,8 +137,8 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
                 self._on_vote(peer, term)
             case Matched() | Conflict() | Alive():
                 self._on_answer(peer, term, message)
-            case Standing() | Goodbye():
-                pass
+            case _:
+                pass  # a standing, a goodbye; pieces of a snapshot never come here
 
     # ---- following (hazards A, S, R, M)
 
@@ -158,10 +158,7 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
         if isinstance(verdict, Conflict):
             self._answer(leader, verdict)
             return
-        if verdict.truncate_from is not None:
-            self._log.truncate_from(verdict.truncate_from)
-        for entry in verdict.fresh:
-            self._log.append(entry.command, entry.index, entry.term)
+        self._log.follow(verdict.truncate_from, verdict.fresh)
         self._answer(leader, Matched(verdict.matched))
         if verdict.commit_index > self._SyncObj__raftCommitIndex:
             self._SyncObj__raftCommitIndex = verdict.commit_index
@@ -217,7 +214,8 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
             case Conflict(next_index=hint):
                 next_index[peer] = max(match[peer] + 1, 2, min(next_index[peer], hint))
                 self._windows[peer].clear()
-                self._told = (0, 0)
+                if next_index[peer] > self._log.first_index:  # else only a snapshot helps, and upkeep sends it
+                    self._told = (0, 0)
             case Alive():
                 pass
 
@@ -236,19 +234,18 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
 
     def _send_batches(self, peer: Peer) -> None:
         """Send what fits the peer's window; where nothing does, one empty batch as a heartbeat."""
-        window, next_index = self._windows[peer], self._SyncObj__raftNextIndex
-        heartbeat = True
-        while True:
-            previous = self._log.entry(next_index[peer] - 1)
-            batch = window.fit(self._log.after(previous.index, MAX_BATCH_ENTRIES))
-            if batch or heartbeat:
-                entries = tuple((entry.term, entry.command) for entry in batch)
-                self._answer(peer, Append(self._SyncObj__raftCommitIndex, previous.index, previous.term, entries))
-            if not batch:
-                return
-            window.sent(batch)
-            next_index[peer] = batch[-1].index + 1
-            heartbeat = False
+        next_index = self._SyncObj__raftNextIndex
+        for previous, batch in self._windows[peer].batches(self._log, next_index[peer]):
+            entries = tuple((entry.term, entry.command) for entry in batch)
+            self._answer(peer, Append(self._SyncObj__raftCommitIndex, previous.index, previous.term, entries))
+            if batch:
+                next_index[peer] = batch[-1].index + 1
+
+    def progress(self) -> dict[str, tuple[int, int]]:
+        """Tell a leader's view of each linked peer: how far the logs match, and its next entry."""
+        match, next_index = self._SyncObj__raftMatchIndex, self._SyncObj__raftNextIndex
+        linked = sorted(self._SyncObj__connectedNodes, key=lambda peer: peer.id)
+        return {peer.id: (match[peer], next_index[peer]) for peer in linked}
 
     def _tell_news(self) -> None:
         """Send at once when the log grew, the commit index moved, or a peer needs other entries."""
@@ -313,6 +310,11 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
             self._SyncObj__raftLastApplied = index
             self._proposals.applied(entry, result)
         return False
+
+    def installed(self) -> None:
+        """Go on from a snapshot that both stores hold now."""
+        self._SyncObj__raftCommitIndex = self._log.commit_index
+        self._SyncObj__raftLastApplied = self._checkpoint.applied_index
 
     def _SyncObj__tryLogCompaction(self) -> None:
         """Hazards L1, L2: no compaction and no snapshot of the library's ever runs."""

@@ -1,11 +1,11 @@
 """How much of the log is on its way to one peer: a bound, so that catching up never overflows a link."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from cluster.frames import MAX_BATCH_BYTES, MAX_WINDOW_BYTES
-from cluster.log_store import Entry
+from cluster.log_store import Entry, LogStore
 
 MAX_BATCH_ENTRIES: Final = 4096
 ENTRY_OVERHEAD_BYTES: Final = 16  # of an entry in a frame, beside its command
@@ -17,6 +17,23 @@ class Window:
     def __init__(self) -> None:
         self._batches: deque[tuple[int, int]] = deque()  # (index of its last entry, size), oldest first
         self._bytes = 0
+
+    def batches(self, log: LogStore, next_index: int) -> Iterator[tuple[Entry, Sequence[Entry]]]:
+        """Yield the batches to send now, each with the entry before it; at least one, empty if need be, as a heartbeat.
+
+        Where the next entry is compacted away, only the start of the log is held up to the peer: its answer tells
+        whether it holds that, and otherwise a snapshot must help.
+        """
+        if next_index <= log.first_index:
+            yield log.entry(log.first_index), ()
+            return
+        previous, heartbeat = log.entry(next_index - 1), True
+        while (batch := self.fit(log.after(previous.index, MAX_BATCH_ENTRIES))) or heartbeat:
+            yield previous, batch
+            if not batch:
+                return
+            self.sent(batch)
+            previous, heartbeat = batch[-1], False
 
     def fit(self, waiting: Sequence[Entry]) -> Sequence[Entry]:
         """Return the part of what waits that may be sent now: at least one entry, unless the window is full."""

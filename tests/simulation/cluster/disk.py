@@ -11,7 +11,7 @@ from cluster.checkpoint_store import CheckpointStore
 from cluster.log_store import LogStore
 from cluster.ports import Identity, StateMachine
 
-FILES = ("raft.db", "raft.db-wal", "checkpoint.db", "checkpoint.db-wal")
+FILES = ("raft.db", "raft.db-wal", "checkpoint.db", "checkpoint.db-wal", "checkpoint.db.incoming")
 
 
 class Connection:
@@ -28,10 +28,13 @@ class Connection:
     def execute(self, sql: str, *args: Any) -> sqlite3.Cursor:
         self._point()
         cursor = self._db.execute(sql, *args)
-        if sql == "COMMIT" and self._full:
-            self.durable_bytes = self._size()
+        if (sql == "COMMIT" and self._full) or "wal_checkpoint" in sql:
+            self.synced()
         self._point()
         return cursor
+
+    def synced(self) -> None:
+        self.durable_bytes = self._size()
 
     def executemany(self, sql: str, *args: Any) -> sqlite3.Cursor:
         self._point()
@@ -41,23 +44,42 @@ class Connection:
         self._db.close()
 
 
+class Checkpoint(CheckpointStore):
+    """The real store, on connections that can die; it opens a new one when it installs a snapshot."""
+
+    def __init__(
+        self, disk: "Disk", identity: Identity, machine: StateMachine, log_start: int, point: Callable[[], None]
+    ) -> None:
+        self._disk, self._point = disk, point
+        super().__init__(disk.folder / "checkpoint.db", identity, machine, log_start)
+
+    def _connect(self) -> sqlite3.Connection:
+        wrapped = Connection(super()._connect(), self._disk.folder / "checkpoint.db-wal", self._point)
+        self._disk.checkpoint_db = wrapped
+        return wrapped  # type: ignore[return-value]  # stands in for the connection
+
+
 class Disk:
     """The folder of one voter; every death moves to a copy, as the next life finds it."""
 
     def __init__(self, home: Path, random: Random) -> None:
         self._home, self._random, self._lives = home, random, 0
         self.folder = home / "0"
+        self.checkpoint_db: Connection
 
     def open(
         self, identity: Identity, machine: StateMachine, point: Callable[[], None]
     ) -> tuple[LogStore, CheckpointStore]:
         log = LogStore(self.folder / "raft.db")
-        checkpoint = CheckpointStore(self.folder / "checkpoint.db", identity, machine)
         self._log_db = Connection(log._db, self.folder / "raft.db-wal", point)
-        self._checkpoint_db = Connection(checkpoint._writer, self.folder / "checkpoint.db-wal", point)
         log._db = self._log_db  # type: ignore[assignment]  # stands in for the connection
-        checkpoint._writer = self._checkpoint_db  # type: ignore[assignment]  # the same
+        checkpoint = Checkpoint(self, identity, machine, log.first_index, point)
         return log, checkpoint
+
+    def wals_synced(self) -> None:
+        """A WAL checkpoint off the loop syncs the WAL before it copies anything out of it."""
+        self._log_db.synced()
+        self.checkpoint_db.synced()
 
     def die(self, *, power: bool) -> None:
         """Keep the page cache (kill -9), or only what was synced and any prefix of the rest (power loss)."""
@@ -70,7 +92,7 @@ class Disk:
                 shutil.copyfile(source, left / name)
         if power:
             self._cut(left / "raft.db-wal", self._log_db.durable_bytes)
-            self._cut(left / "checkpoint.db-wal", self._checkpoint_db.durable_bytes)
+            self._cut(left / "checkpoint.db-wal", self.checkpoint_db.durable_bytes)
         self.folder = left
 
     def _cut(self, wal: Path, durable_bytes: int) -> None:

@@ -5,12 +5,14 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
+from cluster.compaction import DEFAULT_BOUNDS, Bounds
 from cluster.identity import create_disk, read_identity
 from cluster.outcome import Applied, FailStop, NotApplied, OutcomeUnknown, Why
 from cluster.ports import Identity, Timing
 from cluster.proposals import Outcome
 from cluster.replica import Replica
 from tests.simulation.cluster.disk import Disk
+from tests.simulation.cluster.later import LaterExecutor
 from tests.simulation.cluster.machine import Appends, appended
 from tests.simulation.cluster.network import End, Network
 
@@ -41,7 +43,8 @@ class Process:
         self.stalled_until_s = 0.0
         self.checked = 1
         self.again = False
-        disk = world.disks[name]
+        self.executor = LaterExecutor()
+        self._disk = disk = world.disks[name]
         log, checkpoint = disk.open(read_identity(disk.folder), Appends(), self.point)
         self.log, self.checkpoint = log, checkpoint
         self.replica = Replica(
@@ -51,6 +54,8 @@ class Process:
             clock=VirtualClock(world, world.offsets[name]),
             randomness=Random(world.random.getrandbits(32)),
             timing=world.timing,
+            executor=self.executor,
+            bounds=world.bounds,
         )
 
     def point(self) -> None:
@@ -58,6 +63,11 @@ class Process:
             self.fuse -= 1
             if self.fuse <= 0:
                 raise Killed
+
+    def work(self) -> None:
+        """Do what was given to the executor; whatever it does, the voter learns of it in its next tick."""
+        if self.executor.run_next() == "_copy_wals":
+            self._disk.wals_synced()
 
     def connected(self, link: End) -> None:
         self.replica.connected(link)
@@ -72,8 +82,9 @@ class Process:
 class World:
     """Voters, network, clients and what must hold of them."""
 
-    def __init__(self, home: Path, seed: int, voters: int) -> None:
-        self.random = Random(seed)
+    def __init__(self, home: Path, seed: int, voters: int, bounds: Bounds = DEFAULT_BOUNDS) -> None:
+        self.random, self.bounds = Random(seed), bounds
+        self.installed = self.compacted = 0
         self.now_s = 1000.0
         self.timing = Timing()
         self.names = [f"node{rank}" for rank in range(1, voters + 1)]
@@ -145,6 +156,9 @@ class World:
         return holds()
 
     def tick(self, process: Process) -> None:
+        if process.executor.waiting and self.random.random() < 0.3:
+            process.work()
+        installed, first = process.replica._upkeep.installed, process.log.first_index
         try:
             for _ in range(3):
                 if not process.replica.tick():
@@ -157,6 +171,8 @@ class World:
             self.kill(process.name)
         else:
             self.check(process)
+            self.installed += process.replica._upkeep.installed - installed
+            self.compacted += process.log.first_index > first
 
     def leader(self) -> Process | None:
         leaders = [process for process in self.live.values() if process.replica.leadership.role == "leader"]
@@ -206,7 +222,7 @@ class World:
     def check(self, process: Process) -> None:
         """After each tick: one entry per index, equal digests at equal index, one leader per term."""
         name, applied = process.name, process.checkpoint.applied_index
-        for index in range(process.checked + 1, applied + 1):
+        for index in range(max(process.checked, process.log.first_index) + 1, applied + 1):
             entry = process.log.entry(index)
             mine = (entry.term, entry.command)
             if self.entries.setdefault(index, mine) != mine:
