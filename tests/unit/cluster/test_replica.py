@@ -11,9 +11,11 @@ from cluster.frames import (
     Conflict,
     Goodbye,
     Matched,
+    PreVote,
     RequestVote,
     Standing,
     Vote,
+    WouldVote,
     decode_hello,
 )
 from cluster.log_store import LogStore
@@ -37,12 +39,20 @@ def gather(bench: Bench) -> None:
         bench.hear(peer, 0, Standing(1))
 
 
-def elect(bench: Bench) -> int:
-    """Make the bench's voter leader; return its term."""
+def stand(bench: Bench) -> int:
+    """Make the bench's voter a candidate, as a majority would vote for it; return its term."""
     gather(bench)
     bench.wait(0.7)
-    term = bench.replica.leadership.term
-    assert bench.replica.leadership.role == "candidate"
+    asked_term = bench.replica.leadership.term + 1
+    for peer in sorted(bench.links)[: len(bench.links) // 2]:
+        bench.hear(peer, 0, WouldVote(asked_term))
+    assert (bench.replica.leadership.term, bench.replica.leadership.role) == (asked_term, "candidate")
+    return asked_term
+
+
+def elect(bench: Bench) -> int:
+    """Make the bench's voter leader; return its term."""
+    term = stand(bench)
     bench.hear("node2", term, Vote())
     assert bench.replica.leadership.role == "leader"
     return term
@@ -65,10 +75,12 @@ def test_the_first_election_needs_all_voters_present_and_empty(bench: Bench) -> 
     bench.wait(3.0)
     bench.hear("node2", 0, Standing(1))
     bench.wait(3.0)
-    assert (bench.replica.leadership.term, bench.replica.leadership.role) == (0, "follower")
+    assert not any(link.sent(PreVote) for link in bench.links.values())
     bench.hear("node3", 0, Standing(1))
     bench.wait(0.7)
-    assert bench.replica.leadership.role == "candidate"
+    assert bench.links["node3"].sent(PreVote)
+    bench.hear("node3", 0, WouldVote(1))
+    assert (bench.replica.leadership.term, bench.replica.leadership.role) == (1, "candidate")
 
 
 @pytest.mark.parametrize(("term", "last_index"), [(3, 9), (3, 1), (0, 2)])
@@ -76,6 +88,8 @@ def test_a_disk_without_history_never_stands_beside_one_that_has_some(bench: Ben
     bench.hear("node2", 0, Standing(1))
     bench.hear("node3", term, Standing(last_index))
     bench.wait(3.0)
+    assert not bench.links["node2"].sent(PreVote)
+    bench.hear("node2", 0, WouldVote(1))
     assert bench.replica.leadership.term == 0
 
 
@@ -83,6 +97,7 @@ def test_what_a_peer_said_over_an_ended_link_does_not_count_for_genesis(bench: B
     gather(bench)
     bench.replica.disconnected(bench.links["node3"])
     bench.wait(3.0)
+    assert not bench.links["node2"].sent(PreVote)
     assert bench.replica.leadership.term == 0
 
 
@@ -336,10 +351,10 @@ def test_a_stalled_voter_first_reads_what_came_in(bench: Bench) -> None:
     follow(bench)
     bench.clock.mono += 60.0
     bench.replica.tick()
-    assert bench.replica.leadership.role == "follower"
+    assert not bench.links["node3"].sent(PreVote)
     bench.hear("node2", 1, Append(2, 2, 1, ()))
     bench.wait(0.2)
-    assert bench.replica.leadership.role == "follower"
+    assert not bench.links["node3"].sent(PreVote)
 
 
 # ---- leading
@@ -361,9 +376,7 @@ def test_votes_are_counted_by_voter(tmp_path: Path) -> None:
     for peer in ("node2", "node3", "node4", "node5"):
         bench.link(peer, f"s-{peer}")
     bench.replica.tick()
-    gather(bench)
-    bench.wait(0.7)
-    term = bench.replica.leadership.term
+    term = stand(bench)
     bench.hear("node2", term, Vote())
     bench.hear("node2", term, Vote())
     assert bench.replica.leadership.role == "candidate"
