@@ -162,9 +162,9 @@ class Elections:
             return Turn(view.now_s + self._timeout_s())
         # After a stall, first read what came in meanwhile: an election on stale time helps nobody.
         deadline_s = max(view.deadline_s, view.now_s + self._timeout_s() / 2) if stalled else view.deadline_s
-        canvass = None
         if view.role == "leader":
             return Turn(deadline_s)
+        canvass = None
         if deadline_s <= view.now_s and not self._has_leave(view):
             canvass = PreVote(view.last_index, view.last_term)
             deadline_s = self._canvass(view)

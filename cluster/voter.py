@@ -279,6 +279,8 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
                 self._answer(peer, turn.canvass)
 
     def _hand_over(self) -> None:
+        if not self.handover.holds:
+            return
         matched = {peer.id: self._SyncObj__raftMatchIndex.get(peer, 0) for peer in self._SyncObj__connectedNodes}
         heir = self.handover.heir(self._view, matched, applied_index=self._SyncObj__raftLastApplied)
         if heir is NOBODY:
