@@ -43,6 +43,7 @@ def test_leave_for_another_term_or_of_an_earlier_round_is_none() -> None:
     mine.hear(LATE, "node3", 4, WouldVote(4))
     mine.hear(LATE, "node4", 4, WouldVote(6))
     mine.hear(LATE, "node5", 4, WouldVote(5))
+    assert mine.turn(replace(LATE, deadline_s=101.0), may_stand=True) == Turn(101.0)
     mine.turn(at(0.1), may_stand=True)  # asks anew
     mine.hear(at(0.1), "node4", 4, WouldVote(5))
     waiting = replace(at(0.1), deadline_s=101.0)

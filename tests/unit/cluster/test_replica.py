@@ -347,6 +347,22 @@ def test_a_returning_voter_does_not_depose_a_leader_that_is_heard(bench: Bench) 
     assert bench.replica.leadership.term == 9
 
 
+def test_a_leader_that_is_gone_is_followed_at_once_but_not_while_it_is_linked(bench: Bench) -> None:
+    follow(bench)
+    bench.replica.refused("node2")
+    bench.replica.tick()
+    assert not bench.links["node3"].sent(PreVote)
+    bench.replica.disconnected(bench.links["node2"])
+    bench.replica.tick()
+    assert bench.replica.leader == "node2", "a link that broke says nothing about the leader"
+    bench.replica.refused("node2")
+    bench.replica.tick()
+    assert bench.replica.leader is None
+    assert len(bench.links["node3"].sent(PreVote)) == 1
+    bench.hear("node3", 1, WouldVote(2))
+    assert bench.replica.leadership.role == "candidate"
+
+
 def test_a_stalled_voter_first_reads_what_came_in(bench: Bench) -> None:
     follow(bench)
     bench.clock.mono += 60.0
