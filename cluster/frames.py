@@ -92,10 +92,14 @@ class Alive(Struct, frozen=True, array_like=True, tag=5, forbid_unknown_fields=T
 
 
 class RequestVote(Struct, frozen=True, array_like=True, tag=6, forbid_unknown_fields=True):
-    """A candidate asks for a vote in the term of its frame; the rest says how far its log goes."""
+    """A candidate asks for a vote in the term of its frame; the rest says how far its log goes.
+
+    `bidden` = the leader itself asked for this election, so nobody needs to stick to it.
+    """
 
     last_index: Index
     last_term: Count
+    bidden: bool = False
 
 
 class Vote(Struct, frozen=True, array_like=True, tag=7, forbid_unknown_fields=True):
@@ -108,7 +112,25 @@ class Goodbye(Struct, frozen=True, array_like=True, tag=8, forbid_unknown_fields
     why: Word
 
 
-Message = Standing | Append | Matched | Conflict | Alive | RequestVote | Vote | Goodbye
+class PreVote(Struct, frozen=True, array_like=True, tag=9, forbid_unknown_fields=True):
+    """Would the receiver vote for the sender in the term after its frame's? It changes nothing at the receiver."""
+
+    last_index: Index
+    last_term: Count
+
+
+class WouldVote(Struct, frozen=True, array_like=True, tag=10, forbid_unknown_fields=True):
+    """The sender would vote for the receiver in `term`, as things stand; it promises nothing."""
+
+    term: Count
+
+
+class TimeoutNow(Struct, frozen=True, array_like=True, tag=11, forbid_unknown_fields=True):
+    """The leader of the frame's term bids the receiver stand at once: leadership is being handed over."""
+
+
+ElectionWord = PreVote | WouldVote | TimeoutNow
+Message = Standing | Append | Matched | Conflict | Alive | RequestVote | Vote | Goodbye | ElectionWord
 
 
 class Frame(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

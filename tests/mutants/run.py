@@ -15,7 +15,8 @@ from tests.mutants.faults import Fault, faulty_copy, read_faults, times_found
 
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 HANG_S = 300
-TESTS = {"cluster": ["tests/unit/cluster", "tests/simulation/cluster/test_stories.py"]}
+STORIES = ["tests/simulation/cluster/test_stories.py", "tests/simulation/cluster/test_elections.py"]
+TESTS = {"cluster": ["tests/unit/cluster", *STORIES]}
 SIMULATIONS = {"cluster": ["tests.simulation.cluster.fuzz", "0", "99"]}
 
 
