@@ -19,6 +19,8 @@ from bench.table import say, table
 POLL_S: Final = 0.01
 ATTEMPT_S: Final = 2.0
 AWAY_S: Final = 30.0
+NOT_NOW: Final = frozenset({408, 429, 500, 502, 503, 504})
+"""What a survivor may answer while nobody leads; any other refusal is a fault of the bench, which must not count."""
 CALM_S: Final = 1.5
 """A cluster is left alone so long after it has settled, so that no fault meets the traces of the last."""
 
@@ -60,13 +62,19 @@ def once(cluster: Cluster, fault: Fault) -> float:
         cluster.processes.signal(owner, signal.SIGSTOP)
     took_s = asyncio.run(first_accepted(cluster, survivors)) - began_s
     if fault is Fault.STOPPED:
-        cluster.processes.kill(owner)  # what its operator would do; what a woken one does is the process tests' business
+        cluster.processes.kill(
+            owner
+        )  # what its operator would do; what a woken one does is the process tests' business
     cluster.start(owner)
     return took_s
 
 
 async def first_accepted(cluster: Cluster, ports: Sequence[int]) -> float:
-    """Ask for one change after another, none waiting for another; return when the first was accepted."""
+    """Ask for one change after another, none waiting for another; return when the first was accepted.
+
+    Raises:
+        Failed: none was in time, or one was refused for good.
+    """
     accepted: asyncio.Future[float] = asyncio.get_running_loop().create_future()
 
     async def attempt(port: int) -> None:
@@ -75,8 +83,12 @@ async def first_accepted(cluster: Cluster, ports: Sequence[int]) -> float:
                 answer = await wire.ask(port, cluster.change())
         except (OSError, wire.Torn):  # TimeoutError is one
             return
-        if cluster.accepted(answer) and not accepted.done():
+        if accepted.done():
+            return
+        if cluster.accepted(answer):
             accepted.set_result(time.perf_counter())
+        elif answer.status not in NOT_NOW:
+            accepted.set_exception(Failed(f"a change was refused: {answer.status} {answer.body[:300]!r}"))
 
     async def attempts() -> None:
         async with asyncio.TaskGroup() as group:

@@ -3,14 +3,15 @@
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import cycle
+from itertools import count, cycle
 from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
-from bench import ops, wire
+from bench import wire
 from bench.member import asked, leader_of
 from bench.processes import ENVIRON, Failed, Processes, free_base_port
 
@@ -36,7 +37,7 @@ class Runners:
         token = (self._cluster / "credentials" / "operator.token").read_text(encoding="ascii").strip()
         self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         self._limits = cycle(range(10, 1000))
-        self._keys = ops.fresh()
+        self._stamps = count(time.time_ns())
         self.ports = {f"node{i}": base + MANAGEMENT_OFFSET + i for i in range(1, VOTERS + 1)}
         self.processes = Processes(folder)
 
@@ -57,13 +58,17 @@ class Runners:
     def change(self) -> bytes:
         """Return the request of a fresh change, under a key of its own."""
         body = {"pools": [{"name": "default", "limit": next(self._limits)}]}
-        stamp = int.from_bytes(next(self._keys).key[-10:-2], "big") // 1_000
-        key = UUID(int=((stamp // 1_000) << 80) | (7 << 76) | (stamp % 1_000 << 64) | (0b10 << 62) | stamp)
-        return wire.request("/v1/apply", json.dumps(body).encode(), {**self._headers, "Idempotency-Key": str(key)})
+        key = _operation_key(next(self._stamps))
+        return wire.request("/v1/apply", json.dumps(body).encode(), {**self._headers, "Idempotency-Key": key})
 
     def accepted(self, answer: wire.Answer) -> bool:
         """Return whether the change was carried out."""
         return answer.status == 200  # noqa: PLR2004 - OK
+
+
+def _operation_key(stamp_ns: int) -> str:
+    """Return a UUIDv7 whose instant and whose other bits both come from a stamp that is used once."""
+    return str(UUID(int=((stamp_ns // 1_000_000) << 80) | (7 << 76) | (0b10 << 62) | stamp_ns & (1 << 62) - 1))
 
 
 @contextmanager
