@@ -36,7 +36,7 @@ def tell(folder: Path, command: str) -> None:
         ["load average before", " ".join(f"{load:.2f}" for load in os.getloadavg())],
         [
             "versions",
-            f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, {packages}, etcd {etcd.version()}",
+            f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, {packages}, etcd {etcd.version() or 'absent'}",
         ],
     ]
     table(["what", "here"], rows)
@@ -57,8 +57,13 @@ def disk_folder(wanted: str | None) -> Path:
 
 
 def file_system(folder: Path) -> str:
-    """Return the type of the file system that a folder is on."""
-    return _told("findmnt", "--noheadings", "--output", "FSTYPE", "--target", str(folder))
+    """Return the type of the file system that a folder is on, as the kernel's table of mounts says."""
+    place, found = folder.resolve(), ("/", "unknown")
+    for line in Path("/proc/mounts").read_text(encoding="utf-8").splitlines():
+        _, mounted, kind, *_ = line.split(" ")
+        if place.is_relative_to(mounted) and len(mounted) >= len(found[0]):  # a later mount covers an earlier one
+            found = mounted, kind
+    return found[1]
 
 
 def _fsync_ms(folder: Path) -> tuple[float, float]:
