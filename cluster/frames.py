@@ -94,10 +94,14 @@ class Alive(Struct, frozen=True, array_like=True, tag=5, forbid_unknown_fields=T
 
 
 class RequestVote(Struct, frozen=True, array_like=True, tag=6, forbid_unknown_fields=True):
-    """A candidate asks for a vote in the term of its frame; the rest says how far its log goes."""
+    """A candidate asks for a vote in the term of its frame; the rest says how far its log goes.
+
+    `bidden` = the leader itself asked for this election, so nobody needs to stick to it.
+    """
 
     last_index: Index
     last_term: Count
+    bidden: bool = False
 
 
 class Vote(Struct, frozen=True, array_like=True, tag=7, forbid_unknown_fields=True):
@@ -139,7 +143,27 @@ class PieceKept(Struct, frozen=True, array_like=True, tag=21, forbid_unknown_fie
     offset: Count
 
 
-Message = Standing | Append | Matched | Conflict | Alive | RequestVote | Vote | Goodbye | Piece | PieceKept
+class PreVote(Struct, frozen=True, array_like=True, tag=9, forbid_unknown_fields=True):
+    """Would the receiver vote for the sender in the term after its frame's? It changes nothing at the receiver."""
+
+    last_index: Index
+    last_term: Count
+
+
+class WouldVote(Struct, frozen=True, array_like=True, tag=10, forbid_unknown_fields=True):
+    """The sender would vote for the receiver in `term`, as things stand; it promises nothing."""
+
+    term: Count
+
+
+class TimeoutNow(Struct, frozen=True, array_like=True, tag=11, forbid_unknown_fields=True):
+    """The leader of the frame's term bids the receiver stand at once: leadership is being handed over."""
+
+
+ElectionWord = PreVote | WouldVote | TimeoutNow
+SnapshotWord = Piece | PieceKept
+Consensus = Append | Matched | Conflict | Alive | RequestVote | Vote | ElectionWord  # what a voter decides about
+Message = Consensus | Standing | Goodbye | SnapshotWord
 
 
 class Frame(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

@@ -6,7 +6,7 @@ memory. Its first row is its start: the last compacted entry, of which index and
 """
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -149,8 +149,8 @@ class LogStore:
             self.synced_index = index - 1
             self._unsynced = True
 
-    def follow(self, truncate_from: int | None, fresh: Sequence[Entry]) -> None:
-        """Drop what contradicts a leader, and add its entries, in memory until `sync()`.
+    def take(self, fresh: Iterable[Entry], truncate_from: int | None) -> None:
+        """Append a leader's entries, after dropping what contradicts them from an index on.
 
         Raises:
             FailStop: as `truncate_from` and `append`.

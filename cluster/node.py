@@ -1,6 +1,7 @@
 """One voter in an asyncio loop: the shell around the step machine of `cluster/replica.py`."""
 
 import asyncio
+import contextlib
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Collection
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -13,7 +14,7 @@ from cluster import checkpoint_store, log_store
 from cluster.audit import check_library
 from cluster.checkpoint_store import CheckpointStore
 from cluster.compaction import DEFAULT_BOUNDS, Bounds
-from cluster.identity import FolderLock, check_identity, read_identity
+from cluster.identity import FolderLock, check_identity, read_identity, require_disk
 from cluster.log_store import LogStore
 from cluster.outcome import Applied
 from cluster.ports import Clock, Identity, Leadership, Link, PeerClock, Randomness, StateMachine, Status, Timing
@@ -42,6 +43,7 @@ class Node:
         self._wake = asyncio.Event()
         self._changed = asyncio.Event()
         self._seen = replica.leadership
+        self._seen_leader: str | None = None
         self._refused = 0
         self._closing = False
 
@@ -76,11 +78,12 @@ class Node:
             Unfit: the folder, the configuration or the installed library cannot be used; nothing on disk was changed.
         """
         check_library()
-        identity = read_identity(data_dir)
-        check_identity(identity, data_dir, name=name, cluster_id=cluster_id, members=members)
+        require_disk(data_dir)
         lock = FolderLock.take(data_dir)
         opened: list[LogStore | CheckpointStore] = []
         try:
+            identity = read_identity(data_dir)
+            check_identity(identity, data_dir, name=name, cluster_id=cluster_id, members=members)
             log = LogStore(data_dir / log_store.FILE_NAME)
             opened.append(log)
             checkpoint = CheckpointStore(data_dir / checkpoint_store.FILE_NAME, identity, machine, log.first_index)
@@ -132,10 +135,11 @@ class Node:
         if self._replica.refused_frames != self._refused:
             self._refused = self._replica.refused_frames
             _log.warning("frames refused", since_start=self._refused)
-        now = self._replica.leadership
+        now, leader = self._replica.leadership, self._replica.leader
         if now != self._seen:
-            self._seen = now
-            _log.info("role", role=now.role, term=now.term, leader=self._replica.status().leader)
+            _log.info("role", role=now.role, term=now.term, leader=leader)
+        if (now, leader) != (self._seen, self._seen_leader):
+            self._seen, self._seen_leader = now, leader
             self._ring()
 
     def _ring(self) -> None:
@@ -174,6 +178,11 @@ class Node:
     def disconnected(self, link: Link) -> None:
         """A link ended."""
         self._replica.disconnected(link)
+        self._wake.set()
+
+    def refused(self, peer: str) -> None:
+        """A fresh connection to a peer's address was refused, now that its link has ended: no process is there."""
+        self._replica.refused(peer)
         self._wake.set()
 
     # ---- the callers' side
@@ -238,6 +247,37 @@ class Node:
         _log.warning("resign", why=why, role=self._seen.role, term=self._seen.term)
         self._replica.resign()
         self._wake.set()
+
+    async def transfer(self, within_s: float) -> str | None:
+        """Hand leadership, if this voter has it, to the most caught-up voter, and only then step down.
+
+        From now on nothing is appended: what is pending is committed and answered, then the next leader is bidden
+        stand at once. If none takes over in time, or too few voters are linked, this voter resigns all the same.
+
+        Blocks: for at most `within_s` seconds. If cancelled, the handover may still happen.
+        Idempotent.
+
+        Returns:
+            Which other voter leads now as far as this one knows, None for nobody.
+        """
+        _log.info("transfer", role=self._seen.role, term=self._seen.term)
+        self._replica.hand_over()
+        self._wake.set()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                while not self._closing and self._awaits_heir():
+                    await self._changed.wait()
+        self._replica.resign()
+        self._wake.set()
+        leader = self._replica.leader
+        return None if leader == self.identity.name else leader
+
+    def _awaits_heir(self) -> bool:
+        """Whether this voter leads, or has just ceased to and enough voters are linked to elect another."""
+        status = self._replica.status()
+        linked = sum(voter.connected for voter in status.voters)  # this one included
+        electable = 1 < linked > len(status.voters) // 2
+        return status.role == "leader" or (status.leader is None and electable)
 
     async def _answered(self, ask: Callable[[Answer], None]) -> Applied:
         future: asyncio.Future[Applied] = asyncio.get_running_loop().create_future()

@@ -7,12 +7,12 @@ import sqlite3
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from cluster.checkpoint_store import CheckpointStore
 from cluster.compaction import DEFAULT_BOUNDS, Bounds
-from cluster.frames import PROTOCOL_VERSION, Hello, Malformed, Standing, decode_frame, encode_hello
+from cluster.events import Came, Down, Event, HandOver, Refused, Resign, Up
+from cluster.frames import PROTOCOL_VERSION, Consensus, Hello, Malformed, Standing, decode_frame, encode_hello
 from cluster.installing import settle_pair
 from cluster.journal import JournalFace
 from cluster.library import borrowed
@@ -29,27 +29,6 @@ from cluster.voter import Voter
 T = TypeVar("T")
 
 STANDING_PERIOD_S: Final = 1.0  # how often every peer hears where this voter stands
-
-
-@dataclass(frozen=True, slots=True)
-class _Up:
-    link: Link
-
-
-@dataclass(frozen=True, slots=True)
-class _Down:
-    link: Link
-
-
-@dataclass(frozen=True, slots=True)
-class _Came:
-    link: Link
-    frame: bytes
-    mono_s: float
-
-
-class _Resign:
-    """Step down at the next tick."""
 
 
 class Replica:
@@ -81,7 +60,7 @@ class Replica:
         self.refused_frames = 0
         self._log, self._checkpoint = log, checkpoint
         self._clock, self._randomness = clock, randomness
-        self._inbox: deque[_Up | _Down | _Came | _Resign] = deque()
+        self._inbox: deque[Event] = deque()
         self._roster = Roster([member for member in identity.members if member != identity.name])
         self._outbox = Outbox(self._roster.links, clock)
         self._proposals = Proposals()
@@ -106,19 +85,27 @@ class Replica:
 
     def connected(self, link: Link) -> None:
         """A link is up: both ends checked each other's hello. It replaces an older link of the same peer."""
-        self._inbox.append(_Up(link))
+        self._inbox.append(Up(link))
 
     def received(self, link: Link, frame: bytes) -> None:
         """A frame came in over a link."""
-        self._inbox.append(_Came(link, frame, self._clock.mono_s()))
+        self._inbox.append(Came(link, frame, self._clock.mono_s()))
 
     def disconnected(self, link: Link) -> None:
         """A link ended."""
-        self._inbox.append(_Down(link))
+        self._inbox.append(Down(link))
 
     def resign(self) -> None:
         """Step down at the next tick, if leading then."""
-        self._inbox.append(_Resign())
+        self._inbox.append(Resign())
+
+    def hand_over(self) -> None:
+        """Let another voter take over leadership, if leading at the next tick; nothing more is appended till then."""
+        self._inbox.append(HandOver())
+
+    def refused(self, peer: str) -> None:
+        """No process listens at a peer's address: a fresh connection to it was refused."""
+        self._inbox.append(Refused(peer))
 
     def propose(self, command: bytes, answer: Answer) -> None:
         """Queue a command; `answer` is called exactly once, from a later tick or from `close()`.
@@ -172,17 +159,25 @@ class Replica:
 
     def _take_inbox(self) -> None:
         while self._inbox:
-            match self._inbox.popleft():
-                case _Came(link, frame, mono_s):
-                    if self._roster.current(link):
-                        self._take_frame(link, frame, mono_s)
-                case _Up(link):
-                    self._take_link(link)
-                case _Down(link):
-                    if self._roster.current(link):
-                        self._drop_link(link)
-                case _Resign():
-                    self._voter.resign()
+            self._take_event(self._inbox.popleft())
+
+    def _take_event(self, event: Event) -> None:
+        match event:
+            case Came(link, frame, mono_s):
+                if self._roster.current(link):
+                    self._take_frame(link, frame, mono_s)
+            case Up(link):
+                self._take_link(link)
+            case Down(link):
+                if self._roster.current(link):
+                    self._drop_link(link)
+            case Resign():
+                self._voter.resign()
+            case HandOver():
+                self._voter.handover.begin()
+            case Refused(peer):
+                if peer not in self._roster.links:  # else it is old news
+                    self._voter.refused(peer)
 
     def _take_link(self, link: Link) -> None:
         if not self._roster.knows(link):
@@ -211,8 +206,9 @@ class Replica:
             self.refused_frames += 1
             return
         self._roster.heard(link.peer, frame, mono_s)
-        if not self._upkeep.take(link.peer, frame):
+        if isinstance(frame.message, Consensus):
             self._voter.deliver(link.peer, frame.term, frame.message)
+        self._upkeep.take(link.peer, frame)
 
     def _say_standing(self) -> None:
         if (now_s := self._clock.mono_s()) >= self._standing_due_mono_s:
@@ -230,6 +226,11 @@ class Replica:
     def leadership(self) -> Leadership:
         """Term and role; a hint, never a fence."""
         return Leadership(self._voter.term, self._voter.role)
+
+    @property
+    def leader(self) -> str | None:
+        """Who leads, as far as this voter has heard; a hint too."""
+        return self._voter.leader
 
     def read(self, query: Callable[[sqlite3.Connection], T]) -> T:
         """Run a query on the state of committed ticks, in one snapshot.

@@ -105,8 +105,8 @@ class Upkeep:
 
     # ---- within a tick
 
-    def take(self, peer: str, frame: Frame) -> bool:
-        """Take a frame of a snapshot; return False for every other frame.
+    def take(self, peer: str, frame: Frame) -> None:
+        """Take a frame of a snapshot, of a peer's current link; every other frame is nothing to it.
 
         Pieces never move the commit index, the log or the term; whatever is not of the current leadership is dropped.
         """
@@ -122,8 +122,7 @@ class Upkeep:
                 if current and self._voter.role == "leader":
                     self._sending.kept(peer, message)
             case _:
-                return False
-        return True
+                pass
 
     def link_down(self, peer: str) -> None:
         """A link ended: a snapshot on its way over it, in either direction, is off."""

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from cluster.frames import MAX_BATCH_BYTES, MAX_WINDOW_BYTES
+from cluster.frames import MAX_BATCH_BYTES, MAX_WINDOW_BYTES, Append
 from cluster.log_store import Entry, LogStore
 
 MAX_BATCH_ENTRIES: Final = 4096
@@ -18,22 +18,27 @@ class Window:
         self._batches: deque[tuple[int, int]] = deque()  # (index of its last entry, size), oldest first
         self._bytes = 0
 
-    def batches(self, log: LogStore, next_index: int) -> Iterator[tuple[Entry, Sequence[Entry]]]:
-        """Yield the batches to send now, each with the entry before it; at least one, empty if need be, as a heartbeat.
+    def batches(self, log: LogStore, next_index: int) -> Iterator[Append]:
+        """Yield, as on their way, the entries from an index on that fit; where none does, one empty heartbeat.
 
         Where the next entry is compacted away, only the start of the log is held up to the peer: its answer tells
         whether it holds that, and otherwise a snapshot must help.
         """
         if next_index <= log.first_index:
-            yield log.entry(log.first_index), ()
+            start = log.entry(log.first_index)
+            yield Append(log.commit_index, start.index, start.term, ())
             return
-        previous, heartbeat = log.entry(next_index - 1), True
-        while (batch := self.fit(log.after(previous.index, MAX_BATCH_ENTRIES))) or heartbeat:
-            yield previous, batch
+        heartbeat = True
+        while True:
+            previous = log.entry(next_index - 1)
+            batch = self.fit(log.after(previous.index, MAX_BATCH_ENTRIES))
+            if batch or heartbeat:
+                entries = tuple((entry.term, entry.command) for entry in batch)
+                yield Append(log.commit_index, previous.index, previous.term, entries)
             if not batch:
                 return
             self.sent(batch)
-            previous, heartbeat = batch[-1], False
+            next_index, heartbeat = batch[-1].index + 1, False
 
     def fit(self, waiting: Sequence[Entry]) -> Sequence[Entry]:
         """Return the part of what waits that may be sent now: at least one entry, unless the window is full."""

@@ -11,7 +11,8 @@ from fencepost.config import NAME, NAME_FORM
 from fencepost.duration import MS_PER, BadDuration, milliseconds
 from fencepost.faults import Mistake
 from fencepost.nearest import quoted
-from fencepost.toml_file import Keys, TomlFile
+from fencepost.toml_file import TomlFile
+from fencepost.toml_lines import Keys
 from runner.calendar import BadExpression, check_trigger
 from runner.checkpoint.ops import Cron, Every, Retry
 from runner.management.bodies import MAX_SCHEDULES, ApplyBody, PoolBody, ScheduleBody

@@ -61,7 +61,8 @@ def preview(db: sqlite3.Connection, body: ApplyBody) -> PreviewForm:
         else:
             changes.append(title)
     pools = [pool.name for pool in body.pools if limits.get(pool.name) != pool.limit]
-    return PreviewForm(creates=creates, changes=changes, unchanged=unchanged, pools=pools)
+    new_pools = [name for name in pools if name not in limits]
+    return PreviewForm(creates=creates, changes=changes, unchanged=unchanged, pools=pools, new_pools=new_pools)
 
 
 def check(body: ApplyBody, principal: Principal) -> None:

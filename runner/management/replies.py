@@ -42,7 +42,7 @@ WORDS: Final = MappingProxyType(
         "row_changed": "the attempt has changed since it was read; read it again before attesting",
         "still_stopping": "its stop may still be confirmed; attest only what stays unresolved",
         "terminal": "the run has ended",
-        "unknown_pool": "a schedule names a pool that does not exist; add a [[pool]] or name one that does",
+        "unknown_pool": "a schedule names a pool that neither the file nor the cluster has; add a [[pool]] or name one that exists",
     }
 )
 

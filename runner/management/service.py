@@ -24,6 +24,7 @@ from runner.management.ports import Owner, Relay
 from runner.management.reading import visible_run
 from runner.management.replies import STALE, answered, decided, not_applied, unavailable, uncertain
 from runner.management.status import status_form
+from runner.management.words import FIRST_ELECTION
 from runner.ports import Node
 
 BARRIER_S: Final = 3.0
@@ -155,7 +156,7 @@ class Management:
         operation_of(request, self.clock.wall_ms())  # a key that the owner would refuse is refused here
         owner = self._other_owner()
         if owner is None:
-            raise unavailable("No voter owns the checkpoint now; try again in a moment")
+            raise unavailable(f"No voter owns the checkpoint now; try again in a moment ({FIRST_ELECTION})")
         try:
             return await self.relay.relay(owner, _relayed(request))
         except Unreachable as fault:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cluster.compaction import Bounds
-from cluster.frames import Append, Frame, Piece, decode_frame, encode_frame
+from cluster.frames import Append, Frame, Piece, TimeoutNow, decode_frame, encode_frame
 from cluster.outcome import Applied
 from tests.simulation.cluster.machine import appended
 from tests.simulation.cluster.network import End
@@ -117,6 +117,67 @@ def under_way(world: World, leader: Process, late: str) -> None:
     assert world.run_until(lambda: world.live[late].replica._upkeep._receiving._offset > 0, 5.0)
     assert world.installed == 0
     assert leader.replica._upkeep._sending.pin is not None
+
+
+def test_a_voter_that_needs_a_snapshot_is_held_up_the_start_of_the_log_as_a_heartbeat_and_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its answer to that says nothing that other entries could help: answered at once, it would come back for ever."""
+    world, leader, late = cluster(tmp_path)
+    world.kill(late)
+    compacted_beyond(world, leader, late)
+    under_way(world, leader, late)
+    monkeypatch.setattr(world.live[late].replica._upkeep._receiving, "take", lambda *_: None)
+    sent: list[Append] = []
+    send = world.network.send
+
+    def watched(end: End, raw: bytes) -> None:
+        message = decode_frame(raw).message
+        if end.peer == late and isinstance(message, Append):
+            sent.append(message)
+        send(end, raw)
+
+    monkeypatch.setattr(world.network, "send", watched)
+    began_s = world.now_s
+    world.run(1.0)
+    assert {(append.prev_index, append.entries) for append in sent} == {(leader.log.first_index, ())}
+    assert len(sent) <= (world.now_s - began_s) / world.timing.heartbeat_s + 2
+
+
+def test_a_handover_in_the_middle_of_a_snapshot_never_bids_the_voter_that_is_sent_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, leader, late = cluster(tmp_path)
+    world.kill(late)
+    compacted_beyond(world, leader, late)
+    under_way(world, leader, late)
+    bidden: list[str] = []
+    send = world.network.send
+
+    def watched(end: End, raw: bytes) -> None:
+        if isinstance(decode_frame(raw).message, TimeoutNow):
+            bidden.append(end.peer)
+        send(end, raw)
+
+    monkeypatch.setattr(world.network, "send", watched)
+    leader.replica.hand_over()
+    assert world.run_until(lambda: world.leader() not in {None, leader}, 1.0)
+    heir = next(name for name in world.names if name not in {late, leader.name})
+    assert set(bidden) == {heir}
+    sound_at_end(world)
+    assert world.installed == 1
+
+
+def test_a_handover_to_nobody_but_a_voter_that_is_sent_a_snapshot_waits_for_it(tmp_path: Path) -> None:
+    world, leader, late = cluster(tmp_path)
+    world.kill(late)
+    compacted_beyond(world, leader, late)
+    under_way(world, leader, late)
+    world.kill(next(name for name in world.names if name not in {late, leader.name}))
+    leader.replica.hand_over()
+    assert world.run_until(lambda: world.live[late].replica.leadership.role == "leader", 5.0)
+    assert world.installed == 1
+    assert world.live[late].replica.read(appended) == leader.replica.read(appended)
 
 
 def test_a_cut_in_the_middle_begins_anew_over_the_next_link(tmp_path: Path) -> None:

@@ -18,9 +18,12 @@ from cluster.frames import (
     Malformed,
     Matched,
     Message,
+    PreVote,
     RequestVote,
     Standing,
+    TimeoutNow,
     Vote,
+    WouldVote,
     check_hello,
     decode_frame,
     decode_hello,
@@ -40,7 +43,11 @@ MESSAGES: list[Message] = [
     Conflict(4),
     Alive(),
     RequestVote(8, 3),
+    RequestVote(8, 3, bidden=True),
     Vote(),
+    PreVote(8, 3),
+    WouldVote(5),
+    TimeoutNow(),
     Goodbye("moving on"),
 ]
 
@@ -68,6 +75,8 @@ def test_a_frame_survives_its_journey(message: Message) -> None:
         Append(1 << 63, 5, 3, ()),
         Matched(0),
         Standing(-1),
+        PreVote(0, 3),
+        WouldVote(-1),
     ],
 )
 def test_entries_that_no_leader_writes_are_malformed(message: Message) -> None:

@@ -187,6 +187,7 @@ async def test_without_an_owner_a_change_is_certainly_not_done() -> None:
     reply = await voter.ask("POST", "/v1/trigger", NAME)
     assert (reply.status, decoded(reply)["certainty"]) == (503, "not_done")
     assert voter.relay.sent == []
+    assert "the first election of a new cluster needs all its voters" in decoded(reply)["detail"]
 
 
 async def test_a_change_that_was_relayed_to_a_voter_that_lost_ownership_goes_no_further() -> None:
@@ -310,6 +311,7 @@ async def test_a_dry_run_says_what_would_change_and_writes_nothing() -> None:
         reply = await voter.ask("POST", "/v1/apply", body, dry_run="true", key=None)
         assert decoded(reply) == {
             "dry_run": True, "creates": ["demo/new"], "changes": ["demo/tick"], "unchanged": ["demo/same"], "pools": ["big"],
+            "new_pools": ["big"],
         }  # fmt: skip
     assert owner.owner.ops == []
     assert schedule_id("demo", "tick") not in reply.body.decode()

@@ -164,6 +164,21 @@ async def test_show_says_what_is_known_and_what_is_not() -> None:
     assert (decoded(await voter.ask("GET", "/v1/runs/r1")))["unknown_because"] is None
 
 
+async def test_show_says_what_a_pending_run_waits_for() -> None:
+    voter, _ = cluster()
+    put_schedule(voter.db, spec(), slot="r0")
+    for n, state in enumerate(("Active", "Pending", "Pending")):
+        put_run(voter.db, f"r{n}", spec(), NOW_MS - 3_000 + n * 1_000, state)
+    shown = [decoded(await voter.ask("GET", f"/v1/runs/r{n}"))["waits_for"] for n in range(3)]
+    assert shown == [None, *["its turn: run r0 of the same schedule is not finished"] * 2]
+    voter.db.execute("UPDATE schedules SET slot_run_id = NULL")
+    shown = [decoded(await voter.ask("GET", f"/v1/runs/r{n}"))["waits_for"] for n in (1, 2)]
+    assert shown[0].startswith("a worker of pool default")
+    assert shown[1] == "its turn: run r1 of the same schedule comes first"
+    voter.db.execute("UPDATE pools SET capacity = 0")
+    assert decoded(await voter.ask("GET", "/v1/runs/r1"))["waits_for"] == "a place in pool default: 0 of 0 are taken"
+
+
 @pytest.mark.parametrize(
     ("path", "query", "status"),
     [
