@@ -108,7 +108,11 @@ class Goodbye(Struct, frozen=True, array_like=True, tag=8, forbid_unknown_fields
     why: Word
 
 
-Message = Standing | Append | Matched | Conflict | Alive | RequestVote | Vote | Goodbye
+class Full(Struct, frozen=True, array_like=True, tag=31, forbid_unknown_fields=True):
+    """The answer to a batch of a voter whose disk is full: it took nothing, and does not count as heard."""
+
+
+Message = Standing | Append | Matched | Conflict | Alive | RequestVote | Vote | Goodbye | Full
 
 
 class Frame(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

@@ -17,6 +17,7 @@ from cluster.outcome import Applied
 from cluster.ports import Clock, Identity, Leadership, Link, PeerClock, Randomness, StateMachine, Status, Timing
 from cluster.proposals import Answer, Outcome
 from cluster.replica import Replica
+from cluster.room import FreeBytes, free_bytes_of
 
 T = TypeVar("T")
 
@@ -40,6 +41,7 @@ class Node:
         self._changed = asyncio.Event()
         self._seen = replica.leadership
         self._refused = 0
+        self._trouble: str | None = None
         self._closing = False
 
     @classmethod
@@ -54,6 +56,7 @@ class Node:
         clock: Clock,
         randomness: Randomness,
         timing: Timing,
+        free_bytes: FreeBytes | None = None,
     ) -> Self:
         """Open a voter's folder, checked and locked.
 
@@ -66,6 +69,7 @@ class Node:
             clock: both clocks of this host.
             randomness: for election timeouts.
             timing: Raft's lengths of time.
+            free_bytes: how much may still be written; None asks the file system of the folder.
 
         Raises:
             Unfit: the folder, the configuration or the installed library cannot be used; nothing on disk was changed.
@@ -80,7 +84,15 @@ class Node:
             opened.append(log)
             checkpoint = CheckpointStore(data_dir / checkpoint_store.FILE_NAME, identity, machine)
             opened.append(checkpoint)
-            replica = Replica(identity, log, checkpoint, clock=clock, randomness=randomness, timing=timing)
+            replica = Replica(
+                identity,
+                log,
+                checkpoint,
+                clock=clock,
+                randomness=randomness,
+                timing=timing,
+                free_bytes=free_bytes or free_bytes_of(data_dir),
+            )
         except BaseException:
             for store in reversed(opened):
                 store.close()
@@ -117,6 +129,10 @@ class Node:
         if self._replica.refused_frames != self._refused:
             self._refused = self._replica.refused_frames
             _log.warning("frames refused", since_start=self._refused)
+        trouble = self._replica.trouble
+        if (trouble is None) != (self._trouble is None):
+            _log.error("not ready", why=trouble) if trouble else _log.info("no trouble any more")
+        self._trouble = trouble
         now = self._replica.leadership
         if now != self._seen:
             self._seen = now

@@ -141,7 +141,11 @@ class PeerStatus:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """One voter's own view; nothing in it is linearizable."""
+    """One voter's own view; nothing in it is linearizable.
+
+    Attributes:
+        trouble: why this voter is not ready, in words for a person; None while it can do its part.
+    """
 
     name: str
     role: str
@@ -152,3 +156,4 @@ class Status:
     last_index: int
     digest: str
     voters: tuple[PeerStatus, ...]
+    trouble: str | None = None

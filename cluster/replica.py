@@ -6,18 +6,20 @@ No asyncio, thread or timer in here: a simulator drives it on virtual time exact
 import sqlite3
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from cluster.checkpoint_store import CheckpointStore
-from cluster.frames import PROTOCOL_VERSION, Hello, Malformed, Standing, decode_frame, encode_hello
+from cluster.events import Came, Down, Event, Resign, Up
+from cluster.frames import Append, Frame, Full, Malformed, Standing, decode_frame
 from cluster.journal import JournalFace
 from cluster.library import borrowed
 from cluster.log_store import LogStore
 from cluster.outbox import Outbox
 from cluster.outcome import FailStop, NotApplied, Unfit, Why
-from cluster.ports import Clock, Identity, Leadership, Link, PeerClock, PeerStatus, Randomness, Status, Timing
+from cluster.ports import Clock, Identity, Leadership, Link, PeerClock, Randomness, Status, Timing
+from cluster.profile import hello_of, status_of
 from cluster.proposals import Answer, Proposals
+from cluster.room import FreeBytes, Room, boundless
 from cluster.roster import INITIAL_INDEX, Roster
 from cluster.unfailing import Unfailing
 from cluster.voter import Voter
@@ -25,27 +27,6 @@ from cluster.voter import Voter
 T = TypeVar("T")
 
 STANDING_PERIOD_S: Final = 1.0  # how often every peer hears where this voter stands
-
-
-@dataclass(frozen=True, slots=True)
-class _Up:
-    link: Link
-
-
-@dataclass(frozen=True, slots=True)
-class _Down:
-    link: Link
-
-
-@dataclass(frozen=True, slots=True)
-class _Came:
-    link: Link
-    frame: bytes
-    mono_s: float
-
-
-class _Resign:
-    """Step down at the next tick."""
 
 
 class Replica:
@@ -64,6 +45,7 @@ class Replica:
         clock: Clock,
         randomness: Randomness,
         timing: Timing,
+        free_bytes: FreeBytes = boundless,
     ) -> None:
         """Continue from what the stores hold; they are this object's from now on, `close()` closes them.
 
@@ -75,10 +57,11 @@ class Replica:
         self.refused_frames = 0
         self._log, self._checkpoint = log, checkpoint
         self._clock, self._randomness = clock, randomness
-        self._inbox: deque[_Up | _Down | _Came | _Resign] = deque()
+        self._inbox: deque[Event] = deque()
         self._roster = Roster([member for member in identity.members if member != identity.name])
         self._outbox = Outbox(self._roster.links, clock)
         self._proposals = Proposals()
+        self._room = Room(free_bytes)
         self._standing_due_mono_s = clock.mono_s()
         self._cut_short = self._closed = False
         with borrowed(clock, randomness, JournalFace(log)):
@@ -97,19 +80,19 @@ class Replica:
 
     def connected(self, link: Link) -> None:
         """A link is up: both ends checked each other's hello. It replaces an older link of the same peer."""
-        self._inbox.append(_Up(link))
+        self._inbox.append(Up(link))
 
     def received(self, link: Link, frame: bytes) -> None:
         """A frame came in over a link."""
-        self._inbox.append(_Came(link, frame, self._clock.mono_s()))
+        self._inbox.append(Came(link, frame, self._clock.mono_s()))
 
     def disconnected(self, link: Link) -> None:
         """A link ended."""
-        self._inbox.append(_Down(link))
+        self._inbox.append(Down(link))
 
     def resign(self) -> None:
         """Step down at the next tick, if leading then."""
-        self._inbox.append(_Resign())
+        self._inbox.append(Resign())
 
     def propose(self, command: bytes, answer: Answer) -> None:
         """Queue a command; `answer` is called exactly once, from a later tick or from `close()`.
@@ -145,10 +128,11 @@ class Replica:
             raise FailStop("an earlier tick was cut short" if self._cut_short else "the voter is closed")
         self._cut_short = True
         with Unfailing("tick"):
+            self._room.look()
             with borrowed(self._clock, self._randomness):
                 self._take_inbox()
                 self._say_standing()
-                self._voter.tick(may_stand=not self._at_genesis or self._roster.all_at_genesis())
+                self._act()
             if not self._log.claims_unsynced:
                 self._outbox.release_early(self._checkpoint.applied_index)
             self._log.sync()
@@ -157,20 +141,28 @@ class Replica:
         self._cut_short = False
         with Unfailing("answering"):
             self._proposals.settle()
-        return self._voter.unfinished or self._proposals.queued
+        return (self._voter.unfinished and not self._room.full) or self._proposals.queued
+
+    def _act(self) -> None:
+        """Let the voter act on time and on what waits; on a full disk it begins nothing that must be written."""
+        if self._room.full:
+            self._voter.resign()  # and no tick: time finds it stalled once there is room again
+            self._proposals.refuse(Why.STORE_FULL)
+        else:
+            self._voter.tick(may_stand=not self._at_genesis or self._roster.all_at_genesis())
 
     def _take_inbox(self) -> None:
         while self._inbox:
             match self._inbox.popleft():
-                case _Came(link, frame, mono_s):
+                case Came(link, frame, mono_s):
                     if self._roster.current(link):
                         self._take_frame(link, frame, mono_s)
-                case _Up(link):
+                case Up(link):
                     self._take_link(link)
-                case _Down(link):
+                case Down(link):
                     if self._roster.current(link):
                         self._drop_link(link)
-                case _Resign():
+                case Resign():
                     self._voter.resign()
 
     def _take_link(self, link: Link) -> None:
@@ -199,7 +191,16 @@ class Replica:
             self.refused_frames += 1
             return
         self._roster.heard(link.peer, frame, mono_s)
-        self._voter.deliver(link.peer, frame.term, frame.message)
+        if self._room.full:
+            self._decline(link.peer, frame)
+        else:
+            self._voter.deliver(link.peer, frame.term, frame.message)
+
+    def _decline(self, peer: str, frame: Frame) -> None:
+        """Hear a peer on a full disk: nothing is appended, adopted, voted for or acknowledged."""
+        if isinstance(frame.message, Append) and frame.term >= self._voter.term:
+            self._voter.heed(peer)
+            self._outbox.post(peer, self._voter.term, Full())
 
     def _say_standing(self) -> None:
         now_s = self._clock.mono_s()
@@ -219,6 +220,11 @@ class Replica:
         """Term and role; a hint, never a fence."""
         return Leadership(self._voter.term, self._voter.role)
 
+    @property
+    def trouble(self) -> str | None:
+        """Why this voter is not ready, in words for a person; None while it can do its part."""
+        return self._room.trouble
+
     def read(self, query: Callable[[sqlite3.Connection], T]) -> T:
         """Run a query on the state of committed ticks, in one snapshot.
 
@@ -231,18 +237,7 @@ class Replica:
 
     def hello(self, nonce: bytes) -> bytes:
         """Return the first frame for a new link; `nonce` is 16 random bytes, fresh for it."""
-        return encode_hello(
-            Hello(
-                version=PROTOCOL_VERSION,
-                cluster_id=self.identity.cluster_id,
-                generation=self.identity.generation,
-                name=self.identity.name,
-                disk_id=self.identity.disk_id,
-                term=self._log.term,
-                last_index=self._log.last_index,
-                nonce=nonce,
-            )
-        )
+        return hello_of(self.identity, self._log, nonce)
 
     def clocks(self) -> tuple[PeerClock, ...]:
         """Return the newest wall clock of each peer heard."""
@@ -250,18 +245,7 @@ class Replica:
 
     def status(self) -> Status:
         """Return this voter's own view."""
-        own = PeerStatus(self.identity.name, connected=True, applied_index=self._checkpoint.applied_index)
-        return Status(
-            name=self.identity.name,
-            role=self._voter.role,
-            term=self._voter.term,
-            leader=self._voter.leader,
-            commit_index=self._log.commit_index,
-            applied_index=self._checkpoint.applied_index,
-            last_index=self._log.last_index,
-            digest=self._checkpoint.digest.hex(),
-            voters=tuple(sorted((own, *self._roster.statuses()), key=lambda voter: voter.name)),
-        )
+        return status_of(self.identity, self._voter, self._log, self._checkpoint, self._roster, self.trouble)
 
     def close(self) -> None:
         """Answer everybody and close the stores. Idempotent.
@@ -283,6 +267,8 @@ class Replica:
     def _refuse_unless_leading(self) -> None:
         if self._closed or self._cut_short:
             raise NotApplied(Why.CLOSED, "the voter is closed")
+        if self._room.full:
+            raise NotApplied(Why.STORE_FULL, str(self._room.trouble))
         if self._voter.role != "leader":
             raise NotApplied(Why.NOT_LEADER, f"{self._voter.leader or 'nobody'} leads as far as this voter knows")
 

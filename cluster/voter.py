@@ -13,15 +13,16 @@ from pysyncobj import SyncObj
 
 from cluster.checkpoint_store import CheckpointStore
 from cluster.following import judge
-from cluster.frames import Alive, Append, Conflict, Goodbye, Matched, Message, RequestVote, Standing, Vote
+from cluster.frames import Alive, Append, Conflict, Full, Goodbye, Matched, Message, RequestVote, Standing, Vote
+from cluster.intake import append_queued
 from cluster.library import Peer, Post, Wire, configuration
 from cluster.log_store import LogStore
 from cluster.outcome import FailStop, Why
+from cluster.pace import due
 from cluster.ports import Clock, Timing
 from cluster.proposals import Proposals
 from cluster.window import MAX_BATCH_ENTRIES, Window
 
-MAX_APPLIED_PER_TICK: Final = 256  # so that a long replay does not silence the heartbeats
 FOLLOWER, CANDIDATE, LEADER = 0, 1, 2  # the library's states
 ROLES: Final = ("follower", "candidate", "leader")
 
@@ -137,7 +138,7 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
                 self._on_vote(peer, term)
             case Matched() | Conflict() | Alive():
                 self._on_answer(peer, term, message)
-            case Standing() | Goodbye():
+            case Standing() | Goodbye() | Full():
                 pass
 
     # ---- following (hazards A, S, R, M)
@@ -260,11 +261,8 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
         """Hazard I: nothing is forwarded and nothing waits for a leader; a refused command is in no log."""
         if self._SyncObj__raftState != LEADER:
             self._proposals.refuse(Why.NOT_LEADER)
-            return
-        for proposal in self._proposals.take():
-            index, term = self._log.last_index + 1, self._SyncObj__raftCurrentTerm
-            self._log.append(proposal.command, index, term)
-            self._proposals.appended(proposal, index, term)
+        else:
+            append_queued(self._proposals, self._log, self._SyncObj__raftCurrentTerm)
 
     # ---- terms, states, time (hazard G)
 
@@ -294,23 +292,25 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
         self._last_tick_mono_s = now_s
 
     def resign(self) -> None:
-        """Step down if leading, and let another voter win."""
-        if self._SyncObj__raftState == LEADER:
+        """Step down if leading or standing, and let another voter win."""
+        if self._SyncObj__raftState != FOLLOWER:
             self._SyncObj__setState(FOLLOWER)
             self._SyncObj__raftLeader = None
             self._SyncObj__raftElectionDeadline += self._timing.raft_max_s  # everybody else is earlier
+
+    def heed(self, name: str) -> None:
+        """Know who leads, though this voter cannot follow now."""
+        self._leader_heard_mono_s, self._SyncObj__raftLeader = self._now_s(), self._peers[name]
+        self._postpone_election()
 
     # ---- applying (hazards J, V, D)
 
     def _SyncObj__applyLogEntries(self) -> bool:
         """Apply committed entries that this disk holds; the index advances before anybody learns of it."""
         last = min(self._SyncObj__raftCommitIndex, self._log.synced_index)
-        for index in range(
-            self._SyncObj__raftLastApplied + 1, min(last, self._SyncObj__raftLastApplied + MAX_APPLIED_PER_TICK) + 1
-        ):
-            entry = self._log.entry(index)
+        for entry in due(self._log, self._SyncObj__raftLastApplied, last):
             result = self._checkpoint.apply(entry)
-            self._SyncObj__raftLastApplied = index
+            self._SyncObj__raftLastApplied = entry.index
             self._proposals.applied(entry, result)
         return False
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from cluster import window
+from cluster.room import RESERVE_BYTES
 from tests.simulation.cluster.world import World
 
 FAULTY_S = 8.0
@@ -37,6 +38,7 @@ class Faults:
             (0.01, self._stall),
             (0.012, self._die),
             (0.004, self._resign),
+            (0.006, self._fill),
         ):
             if random.random() < chance:
                 leader = world.leader()
@@ -114,6 +116,12 @@ class Faults:
         if leader:
             self._world.live[leader].replica.resign()
 
+    def _fill(self, leader: str | None) -> None:
+        """Fill a disk for a while: from now on any write to it fails, which nothing survives."""
+        name = leader if leader and self._random.random() < 0.5 else self._random.choice(self._world.names)
+        self._world.free[name] = self._random.choice((0, RESERVE_BYTES - 1))
+        self._after(3.0, lambda: self._world.empty(name))
+
 
 class _Restart:
     """Start a process again and connect it."""
@@ -160,6 +168,7 @@ def _heal(world: World) -> None:
     """Everything starts again and connects anew; then it must come to rest and go on."""
     world.network.slow.clear()
     for name in world.names:
+        world.empty(name)
         if name in world.live:
             world.live[name].fuse, world.live[name].stalled_until_s = None, 0.0
         else:

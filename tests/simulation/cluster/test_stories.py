@@ -6,7 +6,8 @@ from random import Random
 import pytest
 
 from cluster.frames import Append, Frame, Matched, encode_frame
-from cluster.outcome import Applied, OutcomeUnknown
+from cluster.outcome import Applied, NotApplied, OutcomeUnknown, Why
+from cluster.room import RESERVE_BYTES
 from tests.simulation.cluster.machine import appended
 from tests.simulation.cluster.network import End
 from tests.simulation.cluster.world import Process, World
@@ -171,3 +172,84 @@ def test_a_stalled_follower_does_not_depose_the_leader(tmp_path: Path) -> None:
         world.live[stalled].stalled_until_s = world.now_s + Random(1).uniform(1.0, 3.0)
         world.run(4.0)
     assert (world.leader(), leader.log.term) == (leader, term)
+
+
+# ---- full disks
+
+
+def test_a_leader_whose_disk_is_full_refuses_steps_down_and_does_not_stand_again(tmp_path: Path) -> None:
+    world, full = cluster(tmp_path)
+    kept = world.propose(full.name)
+    assert world.run_until(lambda: kept in world.acknowledged, 2.0)
+    world.free[full.name] = RESERVE_BYTES - 1
+    refused = world.propose(full.name)
+    world.step()
+    assert full.replica.leadership.role == "follower"
+    (outcome,) = world.answers[refused]
+    assert isinstance(outcome, NotApplied)
+    assert outcome.why is Why.STORE_FULL
+    assert world.run_until(lambda: world.leader() not in {None, full}, 5.0)
+    new = world.leader()
+    assert new is not None
+    ops = [world.propose(new.name) for _ in range(20)]
+    assert world.run_until(lambda: world.acknowledged >= set(ops), 3.0), "two of three are enough"
+    before = full.log.last_index
+    world.run(5.0)
+    assert (full.replica.leadership.role, full.log.last_index, world.leader()) == ("follower", before, new)
+    assert "disk full" in str(full.replica.status().trouble)
+    assert full.replica.status().leader == new.name
+    world.empty(full.name)
+    heal(world)
+    assert full.replica.status().trouble is None
+    assert full.replica.read(appended) == [kept, *ops]
+
+
+def test_a_full_follower_acknowledges_nothing_and_does_not_count_as_heard(tmp_path: Path) -> None:
+    world, leader = cluster(tmp_path)
+    for name in others(world, leader):
+        world.free[name] = 0
+    op = world.propose(leader.name)
+    world.run(0.5)
+    assert world.answers[op] == [], "one of three holds it"
+    assert world.run_until(lambda: leader.replica.leadership.role != "leader", 3.0), "a leader that none follow goes"
+    assert isinstance(world.answers[op][0], OutcomeUnknown)
+    world.run(3.0)
+    assert world.leader() is None, "who cannot append does not vote either"
+    for name in world.names:
+        world.empty(name)
+    heal(world)
+
+
+def test_all_disks_full_and_all_voters_restarted_lose_nothing(tmp_path: Path) -> None:
+    world, leader = cluster(tmp_path)
+    ops = [world.propose(leader.name) for _ in range(300)]
+    assert world.run_until(lambda: world.acknowledged >= set(ops), 3.0)
+    for name in world.names:
+        world.free[name] = 0
+        world.kill(name, power=True)
+        world.start(name)
+    world.connect_all()
+    world.run(5.0)
+    assert world.violations == []
+    assert all("disk full" in str(process.replica.status().trouble) for process in world.live.values())
+    for name in world.names:
+        world.empty(name)
+    heal(world)
+    assert [process.replica.read(appended) for process in world.live.values()] == [ops] * 3
+
+
+def test_a_lone_voter_takes_commands_again_once_there_is_space(tmp_path: Path) -> None:
+    world, lone = cluster(tmp_path, voters=1)
+    world.free[lone.name] = 0
+    world.run(2.0)
+    refused = world.propose(lone.name)
+    world.free[lone.name] = RESERVE_BYTES  # at the edge: not yet, or it would flap
+    world.run(2.0)
+    assert world.leader() is None
+    world.empty(lone.name)
+    assert world.run_until(lambda: world.leader() is lone, 3.0)
+    kept = world.propose(lone.name)
+    assert world.run_until(lambda: kept in world.acknowledged, 1.0)
+    heal(world)
+    assert isinstance(world.answers[refused][0], NotApplied)
+    assert lone.replica.read(appended) == [kept]

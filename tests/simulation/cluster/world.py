@@ -10,6 +10,7 @@ from cluster.outcome import Applied, FailStop, NotApplied, OutcomeUnknown, Why
 from cluster.ports import Identity, Timing
 from cluster.proposals import Outcome
 from cluster.replica import Replica
+from cluster.room import RESERVE_BYTES, boundless
 from tests.simulation.cluster.disk import Disk
 from tests.simulation.cluster.machine import Appends, appended
 from tests.simulation.cluster.network import End, Network
@@ -42,7 +43,9 @@ class Process:
         self.checked = 1
         self.again = False
         disk = world.disks[name]
-        log, checkpoint = disk.open(read_identity(disk.folder), Appends(), self.point)
+        log, checkpoint = disk.open(
+            read_identity(disk.folder), Appends(), self.point, lambda: world.free[name] >= RESERVE_BYTES
+        )
         self.log, self.checkpoint = log, checkpoint
         self.replica = Replica(
             world.identities[name],
@@ -51,6 +54,7 @@ class Process:
             clock=VirtualClock(world, world.offsets[name]),
             randomness=Random(world.random.getrandbits(32)),
             timing=world.timing,
+            free_bytes=lambda: world.free[name],
         )
 
     def point(self) -> None:
@@ -86,6 +90,7 @@ class World:
         self.disks = {name: Disk(home / name, self.random) for name in self.names}
         for name in self.names:
             create_disk(self.disks[name].folder, self.identities[name])
+        self.free = dict.fromkeys(self.names, boundless())
         self.live: dict[str, Process] = {}
         self.network = Network(self.random, self.live)  # type: ignore[arg-type]  # a dict is invariant
         self.violations: list[str] = []
@@ -157,6 +162,10 @@ class World:
             self.kill(process.name)
         else:
             self.check(process)
+
+    def empty(self, name: str) -> None:
+        """Give a voter's disk its space back."""
+        self.free[name] = boundless()
 
     def leader(self) -> Process | None:
         leaders = [process for process in self.live.values() if process.replica.leadership.role == "leader"]

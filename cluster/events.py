@@ -1,0 +1,35 @@
+"""What happens to a replica between two ticks; each event waits in its inbox."""
+
+from dataclasses import dataclass
+
+from cluster.ports import Link
+
+
+@dataclass(frozen=True, slots=True)
+class Up:
+    """A link is up."""
+
+    link: Link
+
+
+@dataclass(frozen=True, slots=True)
+class Down:
+    """A link ended."""
+
+    link: Link
+
+
+@dataclass(frozen=True, slots=True)
+class Came:
+    """A frame came in over a link, at an instant of this host's monotonic clock."""
+
+    link: Link
+    frame: bytes
+    mono_s: float
+
+
+class Resign:
+    """Step down at the next tick."""
+
+
+Event = Up | Down | Came | Resign
