@@ -6,7 +6,8 @@ entry on disk and applies again what this file lacks. A missing file is made aga
 
 import hashlib
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -17,6 +18,7 @@ from cluster.frames import NO_OP
 from cluster.log_store import Entry
 from cluster.outcome import FailStop, Unfit
 from cluster.ports import Identity, StateMachine
+from cluster.trial import Trial
 from cluster.unfailing import Unfailing
 
 T = TypeVar("T")
@@ -120,6 +122,17 @@ class CheckpointStore:
             )
             self._writer.execute("COMMIT")
         self._begun = False
+
+    @contextmanager
+    def trial(self) -> Iterator[Trial]:
+        """Lend the state as applied so far, committed or not, to try commands on; everything is taken back."""
+        self._writer.execute("SAVEPOINT trial" if self._begun else "BEGIN IMMEDIATE")
+        yield Trial(self._writer, self._machine)  # whatever escapes is FailStop: nothing is left to tidy up for
+        if self._begun:
+            self._writer.execute("ROLLBACK TO trial")
+            self._writer.execute("RELEASE trial")
+        else:
+            self._writer.execute("ROLLBACK")
 
     def read(self, query: Callable[[sqlite3.Connection], T]) -> T:
         """Run a query on committed state, in one snapshot; it cannot write."""

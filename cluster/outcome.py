@@ -26,6 +26,7 @@ class Why(Enum):
     QUEUE_FULL = "queue_full"
     TOO_LARGE = "too_large"
     STORE_FULL = "store_full"
+    FAILED_TRIAL = "failed_trial"  # applying it would have stopped every voter; repeating it does not help
     CLOSED = "closed"
 
 

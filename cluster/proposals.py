@@ -31,9 +31,14 @@ class Proposal:
 
 
 class Proposals:
-    """All proposals of one voter that are not answered yet."""
+    """All proposals of one voter that are not answered yet.
+
+    Attributes:
+        held: what is queued waits until more of what was appended is applied.
+    """
 
     def __init__(self) -> None:
+        self.held = False
         self._queued: deque[Proposal] = deque()
         self._queued_barrier: Proposal | None = None
         self._pending: dict[int, tuple[int, Proposal]] = {}
@@ -42,8 +47,8 @@ class Proposals:
 
     @property
     def queued(self) -> bool:
-        """Whether something waits to be appended or refused."""
-        return bool(self._queued)
+        """Whether something waits that the next tick may append or refuse."""
+        return bool(self._queued) and not self.held
 
     def offer(self, command: bytes, answer: Answer) -> None:
         """Queue a command of the state machine for the next tick.
@@ -71,7 +76,7 @@ class Proposals:
         self._queued_barrier.answers.append(answer)
 
     def take(self) -> Iterator[Proposal]:
-        """Yield what may be appended in this tick, oldest first; each must be given to `appended`."""
+        """Yield what may be appended in this tick, oldest first; each must be given to `appended` or `failed`."""
         taken = 0
         while self._queued and taken < MAX_BYTES_PER_TICK:
             proposal = self._queued.popleft()
@@ -83,6 +88,10 @@ class Proposals:
     def appended(self, proposal: Proposal, index: int, term: int) -> None:
         """Note that a proposal is in the log: from now on only its entry or the end of leadership answers it."""
         self._pending[index] = (term, proposal)
+
+    def failed(self, proposal: Proposal, fault: str) -> None:
+        """Refuse one proposal that was taken and did not pass its trial."""
+        self._settle(proposal, lambda: NotApplied(Why.FAILED_TRIAL, fault))
 
     def applied(self, entry: Entry, result: object) -> None:
         """Note an applied entry; whoever proposed it here learns of it when the tick is committed.
@@ -106,6 +115,7 @@ class Proposals:
 
     def refuse(self, why: Why) -> None:
         """Answer every proposal that is not appended: it never will be."""
+        self.held = False
         for proposal in self._queued:
             self._settle(proposal, lambda: NotApplied(why))
         self._queued.clear()

@@ -262,7 +262,7 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
         if self._SyncObj__raftState != LEADER:
             self._proposals.refuse(Why.NOT_LEADER)
         else:
-            append_queued(self._proposals, self._log, self._SyncObj__raftCurrentTerm)
+            append_queued(self._proposals, self._log, self._checkpoint, self._SyncObj__raftCurrentTerm)
 
     # ---- terms, states, time (hazard G)
 

@@ -56,7 +56,8 @@ class Faults:
         random = self._random
         for _ in range(1 if random.random() < 0.85 else random.randint(3, 25)):
             name = leader if leader and random.random() < 0.8 else random.choice(self._world.names)
-            self._world.propose(name, size=random.randint(0, 60))
+            kind = random.choices(("", "rival", "poison"), (90, 8, 2))[0]
+            self._world.propose(name, size=random.randint(0, 60), kind=kind)
         if random.random() < 0.2:
             self._world.read_through_barrier(leader or random.choice(self._world.names))
 

@@ -253,3 +253,34 @@ def test_a_lone_voter_takes_commands_again_once_there_is_space(tmp_path: Path) -
     heal(world)
     assert isinstance(world.answers[refused][0], NotApplied)
     assert lone.replica.read(appended) == [kept]
+
+
+# ---- the leader's trial
+
+
+def test_no_command_stops_the_voters_and_the_others_of_its_batch_go_on(tmp_path: Path) -> None:
+    world, leader = cluster(tmp_path)
+    first, poison, last = (world.propose(leader.name, kind=kind) for kind in ("", "poison", ""))
+    assert world.run_until(lambda: world.acknowledged >= {first, last}, 2.0)
+    (refused,) = world.answers[poison]
+    assert isinstance(refused, NotApplied)
+    assert refused.why is Why.FAILED_TRIAL
+    assert "an unknown kind of command" in str(refused)
+    heal(world)
+    assert [process.replica.read(appended) for process in world.live.values()] == [[first, last]] * 3
+    assert all(b"poison" not in entry.command for process in world.live.values() for entry in process.log.entries)
+
+
+@pytest.mark.parametrize("ticks_between", [0, 1, 2, 50])
+def test_a_command_is_tried_in_the_state_that_it_will_meet(tmp_path: Path, ticks_between: int) -> None:
+    """It fails only behind another one: in the same batch, behind it in the log, or applied already."""
+    world, leader = cluster(tmp_path)
+    first = world.propose(leader.name, kind="rival")
+    for _ in range(ticks_between):
+        world.step(0.001)
+    second = world.propose(leader.name, kind="rival")
+    other, third = world.propose(leader.name), world.propose(leader.name, kind="rival")
+    assert world.run_until(lambda: world.acknowledged >= {first, other, third}, 2.0)
+    assert isinstance(world.answers[second][0], NotApplied)
+    heal(world)
+    assert leader.replica.read(appended) == [first, other, third]

@@ -173,8 +173,8 @@ class World:
 
     # ---- clients
 
-    def propose(self, name: str, size: int = 0) -> str:
-        op = f"op{len(self.answers) + 1}{'x' * size}"
+    def propose(self, name: str, size: int = 0, kind: str = "") -> str:
+        op = f"{kind}op{len(self.answers) + 1}{'x' * size}"
         self.answers[op] = []
         process = self.live.get(name)
         if process is None:
