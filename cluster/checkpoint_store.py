@@ -6,6 +6,7 @@ entry on disk and applies again what this file lacks. A missing file is made aga
 
 import hashlib
 import sqlite3
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from cluster.database import open_reader, open_writer, unusable
+from cluster.digests import EVERY, KEPT, Claim
 from cluster.frames import NO_OP
 from cluster.log_store import Entry
 from cluster.outcome import FailStop, Unfit
@@ -44,6 +46,7 @@ class CheckpointStore:
         applied_index: the last entry applied, committed to this file or not.
         applied_term: the term of that entry.
         digest: sha256 over all applied entries and their results; equal on all voters at equal index.
+        marks: the newest of those digests that every voter keeps, (index, digest), oldest first.
     """
 
     def __init__(self, path: Path, identity: Identity, machine: StateMachine) -> None:
@@ -53,6 +56,7 @@ class CheckpointStore:
             Unfit: it cannot be used, belongs to another cluster, or was written by another version.
         """
         self._machine = machine
+        self.marks: deque[Claim] = deque(maxlen=KEPT)
         self._writer = open_writer(path, "NORMAL", create=True)
         try:
             self.applied_index, self.applied_term, self.digest = self._load(path, identity)
@@ -105,6 +109,8 @@ class CheckpointStore:
             step = _packed.encode((self.digest, entry.index, entry.term, entry.command, result))
             self.digest = hashlib.sha256(step).digest()
         self.applied_index, self.applied_term = entry.index, entry.term
+        if entry.index % EVERY == 0:
+            self.marks.append((entry.index, self.digest))
         return result
 
     def commit(self) -> None:
@@ -122,6 +128,10 @@ class CheckpointStore:
             )
             self._writer.execute("COMMIT")
         self._begun = False
+
+    def claims(self) -> tuple[Claim, ...]:
+        """Return what the state was at each mark, and what it is now: (index, digest)."""
+        return (*self.marks, (self.applied_index, self.digest))
 
     @contextmanager
     def trial(self) -> Iterator[Trial]:

@@ -27,6 +27,7 @@ NO_OP: Final = b"\x01"  # the whole command of a no-op
 _LARGEST: Final = 1 << 62
 Count = Annotated[int, Meta(ge=0, le=_LARGEST)]
 Index = Annotated[int, Meta(ge=1, le=_LARGEST)]
+Digest = Annotated[bytes, Meta(min_length=32, max_length=32)]
 Word = Annotated[str, Meta(max_length=200)]
 
 
@@ -108,11 +109,18 @@ class Goodbye(Struct, frozen=True, array_like=True, tag=8, forbid_unknown_fields
     why: Word
 
 
+class Digests(Struct, frozen=True, array_like=True, tag=30, forbid_unknown_fields=True):
+    """What the sender's state was at some indices, its newest included: (applied index, running digest)."""
+
+    claims: Annotated[tuple[tuple[Index, Digest], ...], Meta(max_length=128)]
+
+
 class Full(Struct, frozen=True, array_like=True, tag=31, forbid_unknown_fields=True):
     """The answer to a batch of a voter whose disk is full: it took nothing, and does not count as heard."""
 
 
-Message = Standing | Append | Matched | Conflict | Alive | RequestVote | Vote | Goodbye | Full
+Consensus = Append | Matched | Conflict | Alive | RequestVote | Vote  # what a voter decides about
+Message = Consensus | Standing | Goodbye | Digests | Full
 
 
 class Frame(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

@@ -8,9 +8,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, TypeVar
 
+from cluster import digests as compared
 from cluster.checkpoint_store import CheckpointStore
 from cluster.events import Came, Down, Event, Resign, Up
-from cluster.frames import Append, Frame, Full, Malformed, Standing, decode_frame
+from cluster.frames import Append, Consensus, Digests, Frame, Full, Malformed, Standing, decode_frame
 from cluster.journal import JournalFace
 from cluster.library import borrowed
 from cluster.log_store import LogStore
@@ -62,6 +63,7 @@ class Replica:
         self._outbox = Outbox(self._roster.links, clock)
         self._proposals = Proposals()
         self._room = Room(free_bytes)
+        self._digests = compared.Digests(identity.name, identity.members)
         self._standing_due_mono_s = clock.mono_s()
         self._cut_short = self._closed = False
         with borrowed(clock, randomness, JournalFace(log)):
@@ -174,7 +176,8 @@ class Replica:
             self._drop_link(older)
         self._roster.link_up(link)
         self._voter.connected(link.peer)
-        self._outbox.post(link.peer, self._voter.term, Standing(self._log.last_index))
+        self._digests.forget(link.peer)
+        self._introduce(link.peer)
 
     def _drop_link(self, link: Link) -> None:
         self._roster.link_down(link)
@@ -191,9 +194,11 @@ class Replica:
             self.refused_frames += 1
             return
         self._roster.heard(link.peer, frame, mono_s)
+        if isinstance(frame.message, Digests):
+            self._digests.heard(link.peer, frame.message.claims, self._voter.leader)
         if self._room.full:
             self._decline(link.peer, frame)
-        else:
+        elif isinstance(frame.message, Consensus):
             self._voter.deliver(link.peer, frame.term, frame.message)
 
     def _decline(self, peer: str, frame: Frame) -> None:
@@ -206,8 +211,14 @@ class Replica:
         now_s = self._clock.mono_s()
         if now_s >= self._standing_due_mono_s:
             self._standing_due_mono_s = now_s + STANDING_PERIOD_S
+            self._digests.heard(self.identity.name, self._checkpoint.claims(), self._voter.leader)
             for peer in self._roster.links:
-                self._outbox.post(peer, self._voter.term, Standing(self._log.last_index))
+                self._introduce(peer)
+
+    def _introduce(self, peer: str) -> None:
+        """Tell a peer where this voter's log ends and what its state is."""
+        self._outbox.post(peer, self._voter.term, Standing(self._log.last_index))
+        self._outbox.post(peer, self._voter.term, Digests(self._checkpoint.claims()))
 
     # ---- between ticks, when memory and disk agree
 
@@ -223,7 +234,7 @@ class Replica:
     @property
     def trouble(self) -> str | None:
         """Why this voter is not ready, in words for a person; None while it can do its part."""
-        return self._room.trouble
+        return self._room.trouble or self._digests.dispute
 
     def read(self, query: Callable[[sqlite3.Connection], T]) -> T:
         """Run a query on the state of committed ticks, in one snapshot.

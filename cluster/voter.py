@@ -13,7 +13,7 @@ from pysyncobj import SyncObj
 
 from cluster.checkpoint_store import CheckpointStore
 from cluster.following import judge
-from cluster.frames import Alive, Append, Conflict, Full, Goodbye, Matched, Message, RequestVote, Standing, Vote
+from cluster.frames import Alive, Append, Conflict, Consensus, Matched, Message, RequestVote, Vote
 from cluster.intake import append_queued
 from cluster.library import Peer, Post, Wire, configuration
 from cluster.log_store import LogStore
@@ -126,7 +126,7 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
         """The link to a peer ended."""
         SyncObj._SyncObj__onNodeDisconnected(self, self._peers[name])
 
-    def deliver(self, name: str, term: int, message: Message) -> None:
+    def deliver(self, name: str, term: int, message: Consensus) -> None:
         """Take one message of a peer's current link."""
         peer = self._peers[name]
         match message:
@@ -138,8 +138,6 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
                 self._on_vote(peer, term)
             case Matched() | Conflict() | Alive():
                 self._on_answer(peer, term, message)
-            case Standing() | Goodbye() | Full():
-                pass
 
     # ---- following (hazards A, S, R, M)
 

@@ -284,3 +284,58 @@ def test_a_command_is_tried_in_the_state_that_it_will_meet(tmp_path: Path, ticks
     assert isinstance(world.answers[second][0], NotApplied)
     heal(world)
     assert leader.replica.read(appended) == [first, other, third]
+
+
+# ---- digests
+
+
+def rot(process: Process) -> None:
+    """Change a voter's state behind its back, so that it makes something else of the next command."""
+    process.checkpoint._writer._db.execute("INSERT INTO appended VALUES (999, 'rot')")  # type: ignore[attr-defined]
+
+
+def expect_stopped(world: World, name: str) -> None:
+    """The voter stopped over its digest, and nothing else went wrong."""
+    assert name not in world.live
+    (stopped,) = {violation for violation in world.violations if "another digest" not in violation}
+    assert stopped.startswith(f"{name} stopped: this voter's state differs")
+    world.violations.clear()
+    world.digests.clear()
+
+
+@pytest.mark.parametrize("who", ["leader", "follower"])
+@pytest.mark.parametrize("commands", [1, 600])
+def test_a_voter_whose_state_differs_stops_and_the_majority_goes_on(tmp_path: Path, who: str, commands: int) -> None:
+    world, leader = cluster(tmp_path)
+    odd = leader if who == "leader" else world.live[others(world, leader)[0]]
+    rot(odd)
+    ops = [world.propose(leader.name) for _ in range(commands)]
+    assert world.run_until(lambda: odd.name not in world.live, 3.0)
+    world.run(3.0)
+    expect_stopped(world, odd.name)
+    for suffix in ("", "-wal"):
+        (world.disks[odd.name].folder / f"checkpoint.db{suffix}").unlink(missing_ok=True)
+    world.acknowledged.clear()
+    world.answers.clear()  # the odd leader's own answers were of its own state
+    heal(world)
+    assert [process.replica.read(appended) for process in world.live.values()] == [ops] * 3
+
+
+def test_while_a_missing_voter_could_decide_nobody_stops_but_both_are_in_trouble(tmp_path: Path) -> None:
+    world, leader = cluster(tmp_path)
+    odd, missing = others(world, leader)
+    world.kill(missing)
+    rot(world.live[odd])
+    op = world.propose(leader.name)
+    world.run(5.0)
+    assert op in world.acknowledged
+    for name, other in ((odd, leader.name), (leader.name, odd)):
+        trouble = str(world.live[name].replica.status().trouble)
+        assert f"differs from that of {other} at entry" in trouble
+        assert missing in trouble
+    world.start(missing)
+    world.connect_all()
+    assert world.run_until(lambda: odd not in world.live, 5.0)
+    world.run(3.0)
+    expect_stopped(world, odd)
+    assert [process.replica.status().trouble for process in world.live.values()] == [None, None]

@@ -12,7 +12,9 @@ from cluster.frames import (
     Alive,
     Append,
     Conflict,
+    Digests,
     Frame,
+    Full,
     Goodbye,
     Hello,
     Malformed,
@@ -42,6 +44,8 @@ MESSAGES: list[Message] = [
     RequestVote(8, 3),
     Vote(),
     Goodbye("moving on"),
+    Digests(((256, bytes(32)), (300, b"d" * 32))),
+    Full(),
 ]
 
 
@@ -58,6 +62,9 @@ def test_a_frame_survives_its_journey(message: Message) -> None:
         Append(2, 5, 3, ((9, b"\x00a"),)),
         Append(2, 5, 9, ()),
         Append(2, 5, 3, ((2, b"\x00a"),)),
+        Digests(((256, bytes(31)),)),
+        Digests(((0, bytes(32)),)),
+        Digests(tuple((index, bytes(32)) for index in range(1, 130))),
         Append(2, 1, 1, ()),
         Append(2, 5, 3, ((3, b""),)),
         Append(2, 5, 3, ((3, b"\x02membership"),)),
