@@ -1,6 +1,7 @@
 """One voter in an asyncio loop: the shell around the step machine of `cluster/replica.py`."""
 
 import asyncio
+import math
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Collection
 from pathlib import Path
@@ -178,17 +179,23 @@ class Node:
 
     # ---- the callers' side
 
-    async def propose(self, command: bytes) -> Applied:
+    async def propose(self, command: bytes, within_s: float | None = None) -> Applied:
         """Replicate a command and return what applying it said, once this voter has committed it too.
 
-        Blocks: until it is applied, or leadership or this voter ends. If the caller is cancelled, the proposal is
+        Args:
+            command: in the words of the state machine.
+            within_s: how long to wait at most; if it passes before the command is appended, it never will be
+                (`NotApplied(EXPIRED)`), and if after, the outcome is unknown. None waits as long as it takes.
+
+        Blocks: until it is applied, `within_s` has passed, or leadership or this voter ends. If the caller is cancelled, the proposal is
         not taken back and its outcome is unknown.
 
         Raises:
             NotApplied: it is in no log and never will be; it is safe to repeat.
             OutcomeUnknown: it may be applied now, later or never.
         """
-        return await self._answered(lambda answer: self._replica.propose(command, answer))
+        limit_s = math.inf if within_s is None else within_s
+        return await self._answered(lambda answer: self._replica.propose(command, answer, limit_s))
 
     async def barrier(self) -> int:
         """Commit a no-op in the current term and return the index applied with it.

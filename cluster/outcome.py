@@ -27,6 +27,7 @@ class Why(Enum):
     TOO_LARGE = "too_large"
     STORE_FULL = "store_full"
     FAILED_TRIAL = "failed_trial"  # applying it would have stopped every voter; repeating it does not help
+    EXPIRED = "expired"  # its deadline passed while it waited to be appended
     CLOSED = "closed"
 
 

@@ -3,6 +3,7 @@
 No asyncio, thread or timer in here: a simulator drives it on virtual time exactly as `cluster/node.py` does.
 """
 
+import math
 import sqlite3
 from collections import deque
 from collections.abc import Callable
@@ -96,14 +97,16 @@ class Replica:
         """Step down at the next tick, if leading then."""
         self._inbox.append(Resign())
 
-    def propose(self, command: bytes, answer: Answer) -> None:
+    def propose(self, command: bytes, answer: Answer, within_s: float = math.inf) -> None:
         """Queue a command; `answer` is called exactly once, from a later tick or from `close()`.
+
+        With `within_s` it is answered at the first tick after that time, whatever is known then.
 
         Raises:
             NotApplied: it was not queued, and `answer` is never called.
         """
         self._refuse_unless_leading()
-        self._proposals.offer(command, answer)
+        self._proposals.offer(command, answer, self._clock.mono_s() + within_s)
 
     def barrier(self, answer: Answer) -> None:
         """Queue a no-op of the current term; answered as a proposal, with result None.
@@ -131,6 +134,7 @@ class Replica:
         self._cut_short = True
         with Unfailing("tick"):
             self._room.look()
+            self._proposals.expire(self._clock.mono_s())
             with borrowed(self._clock, self._randomness):
                 self._take_inbox()
                 self._say_standing()

@@ -3,6 +3,7 @@
 Run one by hand: `PYTHONHASHSEED=0 .venv/bin/python -m tests.simulation.cluster.fuzz SEED [LAST_SEED]`.
 """
 
+import math
 import sys
 import tempfile
 from collections.abc import Callable
@@ -57,7 +58,8 @@ class Faults:
         for _ in range(1 if random.random() < 0.85 else random.randint(3, 25)):
             name = leader if leader and random.random() < 0.8 else random.choice(self._world.names)
             kind = random.choices(("", "rival", "poison"), (90, 8, 2))[0]
-            self._world.propose(name, size=random.randint(0, 60), kind=kind)
+            within_s = 0.15 * random.random() if random.random() < 0.1 else math.inf
+            self._world.propose(name, size=random.randint(0, 60), kind=kind, within_s=within_s)
         if random.random() < 0.2:
             self._world.read_through_barrier(leader or random.choice(self._world.names))
 

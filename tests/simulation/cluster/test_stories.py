@@ -339,3 +339,35 @@ def test_while_a_missing_voter_could_decide_nobody_stops_but_both_are_in_trouble
     world.run(3.0)
     expect_stopped(world, odd)
     assert [process.replica.status().trouble for process in world.live.values()] == [None, None]
+
+
+# ---- deadlines
+
+
+def test_a_leader_cut_off_answers_in_time_and_a_late_commit_is_no_second_answer(tmp_path: Path) -> None:
+    world, leader = cluster(tmp_path)
+    for name in others(world, leader):
+        world.network.silence(name, leader.name)
+    op = world.propose(leader.name, within_s=0.3)
+    world.run(0.25)
+    assert world.answers[op] == []
+    world.run(0.1)
+    assert [type(outcome) for outcome in world.answers[op]] == [OutcomeUnknown]
+    assert leader.replica.leadership.role == "leader", "it answered because of the deadline, not of lost leadership"
+    for name in others(world, leader):
+        world.network.disconnect(name, leader.name)
+    heal(world)
+    assert leader.replica.read(appended) == [op], "unknown was the truth: its followers had it"
+    assert len(world.answers[op]) == 1
+
+
+def test_what_expires_before_it_is_appended_never_is(tmp_path: Path) -> None:
+    world, leader = cluster(tmp_path)
+    leader.stalled_until_s = world.now_s + 0.1
+    op = world.propose(leader.name, within_s=0.05)
+    world.run(1.0)
+    (outcome,) = world.answers[op]
+    assert isinstance(outcome, NotApplied)
+    assert outcome.why is Why.EXPIRED
+    heal(world)
+    assert leader.replica.read(appended) == []

@@ -1,5 +1,6 @@
 """A whole cluster in one thread on virtual time: real replicas, real files, seeded faults, and an oracle."""
 
+import math
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -173,7 +174,7 @@ class World:
 
     # ---- clients
 
-    def propose(self, name: str, size: int = 0, kind: str = "") -> str:
+    def propose(self, name: str, size: int = 0, kind: str = "", within_s: float = math.inf) -> str:
         op = f"{kind}op{len(self.answers) + 1}{'x' * size}"
         self.answers[op] = []
         process = self.live.get(name)
@@ -182,7 +183,7 @@ class World:
             return op
         self.asked_of[op] = process
         try:
-            process.replica.propose(op.encode(), partial(self._answer, op))
+            process.replica.propose(op.encode(), partial(self._answer, op), within_s)
         except NotApplied as error:
             self._answer(op, error)
         return op
