@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from cluster.checkpoint_store import CheckpointStore
-from cluster.frames import NO_OP, REGULAR
+from cluster.frames import REGULAR
 from cluster.log_store import Entry, LogStore
 from cluster.outcome import FailStop
 from cluster.proposals import Proposals
@@ -27,10 +27,11 @@ def append_queued(proposals: Proposals, log: LogStore, checkpoint: CheckpointSto
         return
     with checkpoint.trial() as trial:
         for entry in ahead:
-            if entry.command != NO_OP and (fault := trial.fault(entry.command[len(REGULAR) :])):
+            if entry.command[:1] == REGULAR and (fault := trial.fault(entry.command[len(REGULAR) :])):
                 raise FailStop(f"entry {entry.index} passed its trial once and now fails: {fault}")
         for proposal in proposals.take():
-            fault = None if proposal.command == NO_OP else trial.fault(proposal.command[len(REGULAR) :])
+            regular = proposal.command[:1] == REGULAR
+            fault = trial.fault(proposal.command[len(REGULAR) :]) if regular else None
             if fault is not None:
                 proposals.failed(proposal, fault)
                 continue

@@ -179,13 +179,14 @@ class Node:
 
     # ---- the callers' side
 
-    async def propose(self, command: bytes, within_s: float | None = None) -> Applied:
+    async def propose(self, command: bytes, within_s: float | None = None, version: int = 1) -> Applied:
         """Replicate a command and return what applying it said, once this voter has committed it too.
 
         Args:
             command: in the words of the state machine.
             within_s: how long to wait at most; if it passes before the command is appended, it never will be
                 (`NotApplied(EXPIRED)`), and if after, the outcome is unknown. None waits as long as it takes.
+            version: which cluster version the command needs; a later one than `status()` tells is `NotApplied(NOT_YET)`.
 
         Blocks: until it is applied, `within_s` has passed, or leadership or this voter ends. If the caller is cancelled, the proposal is
         not taken back and its outcome is unknown.
@@ -195,7 +196,7 @@ class Node:
             OutcomeUnknown: it may be applied now, later or never.
         """
         limit_s = math.inf if within_s is None else within_s
-        return await self._answered(lambda answer: self._replica.propose(command, answer, limit_s))
+        return await self._answered(lambda answer: self._replica.propose(command, answer, limit_s, version))
 
     async def barrier(self) -> int:
         """Commit a no-op in the current term and return the index applied with it.

@@ -56,12 +56,16 @@ class Link(Protocol):
 
 
 class StateMachine(Protocol):
-    """What the replicated commands mean; supplied by the package above."""
+    """What the replicated commands mean; supplied by the package above.
+
+    Attributes:
+        version: the highest cluster version whose commands and meanings it knows.
+    """
 
     version: int
 
     def create(self, db: sqlite3.Connection) -> None:
-        """Create the tables in an empty database, inside the caller's transaction."""
+        """Create the tables of version 1 in an empty database, inside the caller's transaction."""
         ...
 
     def apply(self, db: sqlite3.Connection, command: bytes) -> object:
@@ -144,6 +148,7 @@ class Status:
     """One voter's own view; nothing in it is linearizable.
 
     Attributes:
+        cluster_version: what every voter can apply; commands of later versions are refused.
         trouble: why this voter is not ready, in words for a person; None while it can do its part.
     """
 
@@ -157,3 +162,4 @@ class Status:
     digest: str
     voters: tuple[PeerStatus, ...]
     trouble: str | None = None
+    cluster_version: int = 1

@@ -40,4 +40,5 @@ def status_of(
         digest=checkpoint.digest.hex(),
         voters=tuple(sorted((own, *roster.statuses()), key=lambda each: each.name)),
         trouble=trouble,
+        cluster_version=checkpoint.cluster_version,
     )

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from cluster.frames import MAX_COMMAND_BYTES, NO_OP, REGULAR
+from cluster.frames import MAX_COMMAND_BYTES, NO_OP, RAISE_BYTES, REGULAR, raise_to
 from cluster.log_store import Entry
 from cluster.outcome import Applied, FailStop, NotApplied, OutcomeUnknown, Why
 
@@ -84,6 +84,11 @@ class Proposals:
             self._queued_barrier = Proposal(NO_OP)
             self._queued.append(self._queued_barrier)
         self._queued_barrier.answers.append(answer)
+
+    def offer_raise(self, version: int) -> None:
+        """Queue an entry that raises the cluster version; nobody waits for it."""
+        self._bytes += RAISE_BYTES
+        self._queued.append(Proposal(raise_to(version)))
 
     def expire(self, now_mono_s: float) -> None:
         """Answer whose deadline has passed: certainly not applied if it is still queued, else unknown.

@@ -22,8 +22,9 @@ from cluster.ports import Clock, Identity, Leadership, Link, PeerClock, Randomne
 from cluster.profile import hello_of, status_of
 from cluster.proposals import Answer, Proposals
 from cluster.room import FreeBytes, Room, boundless
-from cluster.roster import INITIAL_INDEX, Roster
+from cluster.roster import Roster
 from cluster.unfailing import Unfailing
+from cluster.upgrade import check_version, offer_raise
 from cluster.voter import Voter
 
 T = TypeVar("T")
@@ -97,15 +98,17 @@ class Replica:
         """Step down at the next tick, if leading then."""
         self._inbox.append(Resign())
 
-    def propose(self, command: bytes, answer: Answer, within_s: float = math.inf) -> None:
+    def propose(self, command: bytes, answer: Answer, within_s: float = math.inf, version: int = 1) -> None:
         """Queue a command; `answer` is called exactly once, from a later tick or from `close()`.
 
-        With `within_s` it is answered at the first tick after that time, whatever is known then.
+        With `within_s` it is answered at the first tick after that time, whatever is known then. A command of a later
+        `version` than the cluster's is refused.
 
         Raises:
             NotApplied: it was not queued, and `answer` is never called.
         """
         self._refuse_unless_leading()
+        check_version(version, self._checkpoint)
         self._proposals.offer(command, answer, self._clock.mono_s() + within_s)
 
     def barrier(self, answer: Answer) -> None:
@@ -155,7 +158,7 @@ class Replica:
             self._voter.resign()  # and no tick: time finds it stalled once there is room again
             self._proposals.refuse(Why.STORE_FULL)
         else:
-            self._voter.tick(may_stand=not self._at_genesis or self._roster.all_at_genesis())
+            self._voter.tick(may_stand=self._roster.may_stand(self._log.term, self._log.last_index))
 
     def _take_inbox(self) -> None:
         while self._inbox:
@@ -216,19 +219,17 @@ class Replica:
         if now_s >= self._standing_due_mono_s:
             self._standing_due_mono_s = now_s + STANDING_PERIOD_S
             self._digests.heard(self.identity.name, self._checkpoint.claims(), self._voter.leader)
+            if self._voter.role == "leader":
+                offer_raise(self._proposals, self._checkpoint, self._roster)
             for peer in self._roster.links:
                 self._introduce(peer)
 
     def _introduce(self, peer: str) -> None:
         """Tell a peer where this voter's log ends and what its state is."""
-        self._outbox.post(peer, self._voter.term, Standing(self._log.last_index))
+        self._outbox.post(peer, self._voter.term, Standing(self._log.last_index, self._checkpoint.supported_version))
         self._outbox.post(peer, self._voter.term, Digests(self._checkpoint.claims()))
 
     # ---- between ticks, when memory and disk agree
-
-    @property
-    def _at_genesis(self) -> bool:
-        return self._log.term == 0 and self._log.last_index == INITIAL_INDEX
 
     @property
     def leadership(self) -> Leadership:

@@ -8,6 +8,7 @@ from cluster.frames import Frame, Standing
 from cluster.ports import Link, PeerClock, PeerStatus
 
 INITIAL_INDEX: Final = 1  # of the entry that every log begins with
+_ALONE: Final = 1 << 32  # without peers nobody holds a version back
 
 
 @dataclass(slots=True)
@@ -17,6 +18,7 @@ class _Heard:
     clock: PeerClock | None = None
     applied_index: int = INITIAL_INDEX
     at_genesis: bool = False  # as said over the current link
+    version: int = 0  # the highest that it can apply, as said over the current link
 
 
 class Roster:
@@ -46,6 +48,7 @@ class Roster:
         """Forget a peer's link, and with it whether the peer is at genesis."""
         del self.links[link.peer]
         self._heard[link.peer].at_genesis = False
+        self._heard[link.peer].version = 0
 
     def heard(self, peer: str, frame: Frame, seen_mono_s: float) -> None:
         """Note what a peer's frame says beside its message."""
@@ -53,15 +56,22 @@ class Roster:
         heard.clock = PeerClock(peer, frame.wall_ms, seen_mono_s)
         heard.applied_index = frame.applied_index
         if isinstance(frame.message, Standing):
+            heard.version = frame.message.version
             heard.at_genesis = frame.term == 0 and frame.message.last_index == INITIAL_INDEX
 
-    def all_at_genesis(self) -> bool:
-        """Whether every peer is linked and has said over that link that its disk has no history.
+    def may_stand(self, term: int, last_index: int) -> bool:
+        """Whether a voter with such a log may call an election.
 
-        Only then may a voter without history call the first election: a cluster that has one must not be outvoted
-        by empty disks.
+        Without history it may only if every peer is linked and has said over that link that it has none either: a
+        cluster that has one must not be outvoted by empty disks.
         """
-        return all(peer in self.links and heard.at_genesis for peer, heard in self._heard.items())
+        return (term, last_index) != (0, INITIAL_INDEX) or all(
+            peer in self.links and heard.at_genesis for peer, heard in self._heard.items()
+        )
+
+    def common_version(self) -> int:
+        """Return the highest version that every peer has announced over its link; 0 while one is not there."""
+        return min((heard.version for heard in self._heard.values()), default=_ALONE)
 
     def clocks(self) -> tuple[PeerClock, ...]:
         """Return the newest wall clock of each peer heard."""

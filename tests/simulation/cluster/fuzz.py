@@ -134,6 +134,10 @@ class _Restart:
 
     def __call__(self) -> None:
         if self.name not in self._world.live:
+            known = self._world.versions[self.name]
+            self._world.versions[self.name] = max(
+                known, self._world.random.choice((1, 1, 2))
+            )  # a program never goes back
             self._world.start(self.name)
             for other in self._world.names:
                 if other != self.name:

@@ -371,3 +371,62 @@ def test_what_expires_before_it_is_appended_never_is(tmp_path: Path) -> None:
     assert outcome.why is Why.EXPIRED
     heal(world)
     assert leader.replica.read(appended) == []
+
+
+# ---- the cluster version
+
+
+def restart(world: World, name: str, version: int) -> None:
+    world.kill(name)
+    world.versions[name] = version
+    world.start(name)
+    world.connect_all()
+    assert world.run_until(world.converged, 5.0)
+
+
+def test_the_version_rises_only_once_every_voter_can_and_then_gates_nothing_more(tmp_path: Path) -> None:
+    world, leader = cluster(tmp_path)
+    first, second = others(world, leader)
+    for name in (first, second):
+        restart(world, name, 2)
+        world.run(3.0)
+    early = world.propose(leader.name, version=2)
+    (refused,) = world.answers[early]
+    assert isinstance(refused, NotApplied)
+    assert refused.why is Why.NOT_YET
+    assert {process.replica.status().cluster_version for process in world.live.values()} == {1}
+    restart(world, leader.name, 3)
+    world.run(3.0)
+    assert {process.replica.status().cluster_version for process in world.live.values()} == {2}
+    now = world.leader()
+    assert now is not None
+    late = world.propose(now.name, version=2)
+    assert world.run_until(lambda: late in world.acknowledged, 2.0)
+    heal(world)
+
+
+def test_a_voter_that_is_not_there_holds_the_version_back(tmp_path: Path) -> None:
+    world, leader = cluster(tmp_path)
+    first, second = others(world, leader)
+    restart(world, first, 2)
+    restart(world, second, 2)
+    world.versions[leader.name] = 2
+    world.kill(leader.name)
+    world.run(4.0)
+    assert {process.replica.status().cluster_version for process in world.live.values()} == {1}
+    heal(world)
+    world.run(3.0)
+    assert {process.replica.status().cluster_version for process in world.live.values()} == {2}
+
+
+def test_a_program_older_than_the_cluster_does_not_start(tmp_path: Path) -> None:
+    world, leader = cluster(tmp_path)
+    for name in (*others(world, leader), leader.name):
+        restart(world, name, 2)
+    world.run(3.0)
+    old = others(world, leader)[0]
+    world.kill(old)
+    world.versions[old] = 1
+    world.start(old)
+    (violation,) = world.violations
+    assert "gone on to version 2" in violation

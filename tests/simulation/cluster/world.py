@@ -44,8 +44,10 @@ class Process:
         self.checked = 1
         self.again = False
         disk = world.disks[name]
+        machine = Appends()
+        machine.version = world.versions[name]
         log, checkpoint = disk.open(
-            read_identity(disk.folder), Appends(), self.point, lambda: world.free[name] >= RESERVE_BYTES
+            read_identity(disk.folder), machine, self.point, lambda: world.free[name] >= RESERVE_BYTES
         )
         self.log, self.checkpoint = log, checkpoint
         self.replica = Replica(
@@ -91,6 +93,7 @@ class World:
         self.disks = {name: Disk(home / name, self.random) for name in self.names}
         for name in self.names:
             create_disk(self.disks[name].folder, self.identities[name])
+        self.versions = dict.fromkeys(self.names, 1)  # of the program that each starts next
         self.free = dict.fromkeys(self.names, boundless())
         self.live: dict[str, Process] = {}
         self.network = Network(self.random, self.live)  # type: ignore[arg-type]  # a dict is invariant
@@ -174,7 +177,7 @@ class World:
 
     # ---- clients
 
-    def propose(self, name: str, size: int = 0, kind: str = "", within_s: float = math.inf) -> str:
+    def propose(self, name: str, size: int = 0, kind: str = "", within_s: float = math.inf, version: int = 1) -> str:
         op = f"{kind}op{len(self.answers) + 1}{'x' * size}"
         self.answers[op] = []
         process = self.live.get(name)
@@ -183,7 +186,7 @@ class World:
             return op
         self.asked_of[op] = process
         try:
-            process.replica.propose(op.encode(), partial(self._answer, op), within_s)
+            process.replica.propose(op.encode(), partial(self._answer, op), within_s, version)
         except NotApplied as error:
             self._answer(op, error)
         return op
@@ -238,6 +241,8 @@ class World:
         """When everything is healed: all states equal, nothing lost, nothing twice, everybody answered once."""
         states = {name: process.replica.read(appended) for name, process in self.live.items()}
         state = states[min(states)]
+        if len({process.checkpoint.cluster_version for process in self.live.values()}) != 1:
+            self.violations.append("cluster versions differ")
         if any(other != state for other in states.values()):
             self.violations.append("states differ")
         if len(set(state)) != len(state):

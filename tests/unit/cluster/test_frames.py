@@ -29,6 +29,7 @@ from cluster.frames import (
     encode_frame,
     encode_hello,
     goodbye,
+    raise_to,
     session_of,
 )
 from tests.unit.cluster.fakes import CLUSTER, identity
@@ -36,6 +37,8 @@ from tests.unit.cluster.fakes import CLUSTER, identity
 HELLO = Hello(PROTOCOL_VERSION, CLUSTER, 1, "node2", f"{2:032x}", 4, 7, bytes(16))
 MESSAGES: list[Message] = [
     Standing(3),
+    Standing(3, version=2),
+    Append(2, 5, 3, ((3, raise_to(7)),)),
     Append(2, 5, 3, ((3, b"\x00work"), (4, NO_OP))),
     Append(2, 5, 3, ()),
     Matched(9),
@@ -63,6 +66,8 @@ def test_a_frame_survives_its_journey(message: Message) -> None:
         Append(2, 5, 9, ()),
         Append(2, 5, 3, ((2, b"\x00a"),)),
         Digests(((256, bytes(31)),)),
+        Standing(3, version=0),
+        Append(2, 5, 3, ((3, raise_to(7) + b"more"),)),
         Digests(((0, bytes(32)),)),
         Digests(tuple((index, bytes(32)) for index in range(1, 130))),
         Append(2, 1, 1, ()),
@@ -90,7 +95,7 @@ def test_entries_that_no_leader_writes_are_malformed(message: Message) -> None:
         b"\x91" * 100_000,
         msgspec.msgpack.encode(["s1", 4, 0, 1, [99, 1]]),
         msgspec.msgpack.encode(["s1", 4, 0, 1, [1]]),
-        msgspec.msgpack.encode(["s1", 4, 0, 1, [1, 2, 3]]),
+        msgspec.msgpack.encode(["s1", 4, 0, 1, [1, 2, 3, 4]]),
         msgspec.msgpack.encode(["s1", 4, 0, 1, [1, 2], "more"]),
         msgspec.msgpack.encode(["s1", "4", 0, 1, [1, 2]]),
         msgspec.msgpack.encode(["s1", -4, 0, 1, [1, 2]]),

@@ -126,6 +126,7 @@ async def test_status_is_this_voters_own_view(port: int) -> None:
             {"name": "node2", "connected": False, "applied_index": 0},
         ],
         "trouble": None,
+        "cluster_version": 1,
     }
 
 
