@@ -4,12 +4,14 @@ VENV := .venv
 READY := $(VENV)/.ready
 JOBS ?= 2
 
-.PHONY: help demo test check lock clean
+.PHONY: help demo test check simulate-cluster mutants-cluster lock clean
 
 help:
 	@echo "make demo    three voters and a worker on loopback, live, with the owner killed midway (Ctrl-C ends it; DEMO_SECONDS=25 ends by itself)"
 	@echo "make test    the whole test suite, under 5 minutes on 2 cores"
 	@echo "make check   ruff, mypy --strict, import-linter"
+	@echo "make simulate-cluster SEEDS=5000   the voter on virtual time under faults; each failure with a line that replays it"
+	@echo "make mutants-cluster               each guard taken away in turn, and what noticed"
 	@echo "make lock    write requirements.lock anew from pyproject.toml"
 
 $(READY): requirements.lock pyproject.toml
@@ -30,6 +32,12 @@ check: $(READY)
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports --no-cache
+
+simulate-cluster: $(READY)
+	PYTHONHASHSEED=0 $(VENV)/bin/python -m tests.simulation.cluster.simulate $(or $(SEEDS),1000) $(or $(FIRST),0)
+
+mutants-cluster: $(READY)
+	$(VENV)/bin/python -m tests.mutants.run cluster $(ONLY)
 
 lock: $(READY)
 	$(VENV)/bin/python -m pip install --quiet pip-tools

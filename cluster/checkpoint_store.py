@@ -17,7 +17,7 @@ import msgspec
 from cluster.database import open_reader, open_writer, unusable
 from cluster.digests import EVERY, KEPT, Claim
 from cluster.frames import NO_OP, RAISE, raised_to
-from cluster.log_store import Entry
+from cluster.log_store import Entry, LogStore
 from cluster.outcome import FailStop, Unfit
 from cluster.ports import Identity, StateMachine
 from cluster.trial import Trial
@@ -68,6 +68,19 @@ class CheckpointStore:
             self._writer.close()
             raise
         self._begun = False
+
+    def check_log(self, log: LogStore) -> None:
+        """Nothing is applied before its entry is on this disk, so a checkpoint ahead of its log is of another one.
+
+        Raises:
+            Unfit: it is.
+        """
+        index = self.applied_index
+        if index > log.last_index or log.entry(index).term != self.applied_term:
+            raise Unfit(
+                f"checkpoint.db has applied entry {index} of term {self.applied_term}, which raft.db does not hold;"
+                " restore this voter's disk, or move checkpoint.db away to have it made again from the log"
+            )
 
     def _load(self, path: Path, identity: Identity) -> tuple[int, int, bytes]:
         try:

@@ -32,4 +32,15 @@ class Resign:
     """Step down at the next tick."""
 
 
-Event = Up | Down | Came | Resign
+class HandOver:
+    """Begin to hand leadership over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A fresh connection to a peer's address was refused: no process listens there."""
+
+    peer: str
+
+
+Event = Up | Down | Came | Resign | HandOver | Refused

@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 
 from cluster.ports import Identity
 
-PROTOCOL_VERSION: Final = 1
+PROTOCOL_VERSION: Final = 2
 HELLO_MAX_BYTES: Final = 4096
 MAX_COMMAND_BYTES: Final = 4 << 20
 MAX_BATCH_BYTES: Final = 1 << 20  # of entries in one Append; one command may exceed it and then travels alone
@@ -102,10 +102,14 @@ class Alive(Struct, frozen=True, array_like=True, tag=5, forbid_unknown_fields=T
 
 
 class RequestVote(Struct, frozen=True, array_like=True, tag=6, forbid_unknown_fields=True):
-    """A candidate asks for a vote in the term of its frame; the rest says how far its log goes."""
+    """A candidate asks for a vote in the term of its frame; the rest says how far its log goes.
+
+    `bidden` = the leader itself asked for this election, so nobody needs to stick to it.
+    """
 
     last_index: Index
     last_term: Count
+    bidden: bool = False
 
 
 class Vote(Struct, frozen=True, array_like=True, tag=7, forbid_unknown_fields=True):
@@ -118,6 +122,23 @@ class Goodbye(Struct, frozen=True, array_like=True, tag=8, forbid_unknown_fields
     why: Word
 
 
+class PreVote(Struct, frozen=True, array_like=True, tag=9, forbid_unknown_fields=True):
+    """Would the receiver vote for the sender in the term after its frame's? It changes nothing at the receiver."""
+
+    last_index: Index
+    last_term: Count
+
+
+class WouldVote(Struct, frozen=True, array_like=True, tag=10, forbid_unknown_fields=True):
+    """The sender would vote for the receiver in `term`, as things stand; it promises nothing."""
+
+    term: Count
+
+
+class TimeoutNow(Struct, frozen=True, array_like=True, tag=11, forbid_unknown_fields=True):
+    """The leader of the frame's term bids the receiver stand at once: leadership is being handed over."""
+
+
 class Digests(Struct, frozen=True, array_like=True, tag=30, forbid_unknown_fields=True):
     """What the sender's state was at some indices, its newest included: (applied index, running digest)."""
 
@@ -128,7 +149,8 @@ class Full(Struct, frozen=True, array_like=True, tag=31, forbid_unknown_fields=T
     """The answer to a batch of a voter whose disk is full: it took nothing, and does not count as heard."""
 
 
-Consensus = Append | Matched | Conflict | Alive | RequestVote | Vote  # what a voter decides about
+ElectionWord = PreVote | WouldVote | TimeoutNow
+Consensus = Append | Matched | Conflict | Alive | RequestVote | Vote | ElectionWord  # what a voter decides about
 Message = Consensus | Standing | Goodbye | Digests | Full
 
 
@@ -226,6 +248,18 @@ def decode_frame(frame: bytes) -> Frame:
         raise Malformed("not a frame of this protocol") from error
     if isinstance(decoded.message, Append):
         _check_entries(decoded.term, decoded.message)
+    return decoded
+
+
+def decode_frame_of(session: str, frame: bytes) -> Frame:
+    """Return the frame in bytes that came over a link of a session.
+
+    Raises:
+        Malformed: as `decode_frame`, or it was written for another session.
+    """
+    decoded = decode_frame(frame)
+    if decoded.session != session:
+        raise Malformed("a frame of another session")
     return decoded
 
 

@@ -32,13 +32,18 @@ class Peer(Node):  # type: ignore[misc]  # the library carries no types
 
 
 class Wire(Transport):  # type: ignore[misc]  # the library carries no types
-    """The one message that the library itself still sends is a candidate's request; all others are ours."""
+    """The one message that the library itself still sends is a candidate's request; all others are ours.
+
+    Attributes:
+        bidden: whether the candidacy that sends is one that the leader asked for.
+    """
 
     ready = True
 
     def __init__(self, post: Post) -> None:
         super().__init__(None, None, [])
         self._post = post
+        self.bidden = False
 
     def send(self, node: Peer, message: dict[str, Any]) -> bool:
         """Post a candidate's request.
@@ -48,7 +53,8 @@ class Wire(Transport):  # type: ignore[misc]  # the library carries no types
         """
         if message["type"] != "request_vote":
             raise FailStop(f"the library tried to send {message['type']}")
-        self._post(node.id, message["term"], RequestVote(message["last_log_index"], message["last_log_term"]))
+        request = RequestVote(message["last_log_index"], message["last_log_term"], self.bidden)
+        self._post(node.id, message["term"], request)
         return True
 
 
@@ -89,6 +95,6 @@ def configuration(timing: Timing) -> Any:  # noqa: ANN401 - the library carries 
         appendEntriesPeriod=timing.heartbeat_s,
         raftMinTimeout=timing.raft_min_s,
         raftMaxTimeout=timing.raft_max_s,
-        leaderFallbackTimeout=2 * timing.raft_max_s,
+        leaderFallbackTimeout=2 * timing.raft_max_s - timing.raft_min_s / 2,  # looked at once a tick: 2 x max at most
         connectionTimeout=2 * timing.raft_max_s,  # only checked against raftMaxTimeout, never used without its sockets
     )

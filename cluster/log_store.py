@@ -6,7 +6,7 @@ kept whole, from index 1 on, and mirrored in memory.
 """
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -129,6 +129,17 @@ class LogStore:
             self._cut_from = index if self._cut_from is None else min(self._cut_from, index)
             self.synced_index = index - 1
             self._unsynced = True
+
+    def take(self, fresh: Iterable[Entry], truncate_from: int | None) -> None:
+        """Append a leader's entries, after dropping what contradicts them from an index on.
+
+        Raises:
+            FailStop: as `truncate_from` and `append`.
+        """
+        if truncate_from is not None:
+            self.truncate_from(truncate_from)
+        for entry in fresh:
+            self.append(entry.command, entry.index, entry.term)
 
     def set_term(self, term: int, voted_for: str | None) -> None:
         """Note the term and the vote in it, in memory until `sync()`.

@@ -1,6 +1,7 @@
 """One voter in an asyncio loop: the shell around the step machine of `cluster/replica.py`."""
 
 import asyncio
+import contextlib
 import math
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Collection
@@ -41,6 +42,7 @@ class Node:
         self._wake = asyncio.Event()
         self._changed = asyncio.Event()
         self._seen = replica.leadership
+        self._seen_leader: str | None = None
         self._refused = 0
         self._trouble: str | None = None
         self._closing = False
@@ -130,14 +132,14 @@ class Node:
         if self._replica.refused_frames != self._refused:
             self._refused = self._replica.refused_frames
             _log.warning("frames refused", since_start=self._refused)
-        trouble = self._replica.trouble
-        if (trouble is None) != (self._trouble is None):
-            _log.error("not ready", why=trouble) if trouble else _log.info("no trouble any more")
-        self._trouble = trouble
-        now = self._replica.leadership
+        was, self._trouble = self._trouble, self._replica.trouble
+        if (was is None) != (self._trouble is None):
+            _log.error("not ready", why=self._trouble) if self._trouble else _log.info("no trouble any more")
+        now, leader = self._replica.leadership, self._replica.leader
         if now != self._seen:
-            self._seen = now
-            _log.info("role", role=now.role, term=now.term, leader=self._replica.status().leader)
+            _log.info("role", role=now.role, term=now.term, leader=leader)
+        if (now, leader) != (self._seen, self._seen_leader):
+            self._seen, self._seen_leader = now, leader
             self._ring()
 
     def _ring(self) -> None:
@@ -177,26 +179,30 @@ class Node:
         self._replica.disconnected(link)
         self._wake.set()
 
+    def refused(self, peer: str) -> None:
+        """A fresh connection to a peer's address was refused, now that its link has ended: no process is there."""
+        self._replica.refused(peer)
+        self._wake.set()
+
     # ---- the callers' side
 
-    async def propose(self, command: bytes, within_s: float | None = None, version: int = 1) -> Applied:
+    async def propose(self, command: bytes, within_s: float = math.inf, version: int = 1) -> Applied:
         """Replicate a command and return what applying it said, once this voter has committed it too.
 
         Args:
             command: in the words of the state machine.
             within_s: how long to wait at most; if it passes before the command is appended, it never will be
-                (`NotApplied(EXPIRED)`), and if after, the outcome is unknown. None waits as long as it takes.
-            version: which cluster version the command needs; a later one than `status()` tells is `NotApplied(NOT_YET)`.
+                (`NotApplied(EXPIRED)`), and if after, the outcome is unknown.
+            version: which cluster version it needs; a later one than `status()` tells is `NotApplied(NOT_YET)`.
 
-        Blocks: until it is applied, `within_s` has passed, or leadership or this voter ends. If the caller is cancelled, the proposal is
-        not taken back and its outcome is unknown.
+        Blocks: until it is applied, `within_s` has passed, or leadership or this voter ends. If the caller is
+        cancelled, the proposal is not taken back and its outcome is unknown.
 
         Raises:
             NotApplied: it is in no log and never will be; it is safe to repeat.
             OutcomeUnknown: it may be applied now, later or never.
         """
-        limit_s = math.inf if within_s is None else within_s
-        return await self._answered(lambda answer: self._replica.propose(command, answer, limit_s, version))
+        return await self._answered(lambda answer: self._replica.propose(command, answer, within_s, version))
 
     async def barrier(self) -> int:
         """Commit a no-op in the current term and return the index applied with it.
@@ -238,7 +244,7 @@ class Node:
         return self._replica.clocks()
 
     def resign(self, why: str) -> None:
-        """Step down if leading, and let another voter win the next election.
+        """Step down if leading or standing, and let another voter win the next election.
 
         Args:
             why: for the log.
@@ -246,6 +252,37 @@ class Node:
         _log.warning("resign", why=why, role=self._seen.role, term=self._seen.term)
         self._replica.resign()
         self._wake.set()
+
+    async def transfer(self, within_s: float) -> str | None:
+        """Hand leadership, if this voter has it, to the most caught-up voter, and only then step down.
+
+        From now on nothing is appended: what is pending is committed and answered, then the next leader is bidden
+        stand at once. If none takes over in time, or too few voters are linked, this voter resigns all the same.
+
+        Blocks: for at most `within_s` seconds. If cancelled, the handover may still happen.
+        Idempotent.
+
+        Returns:
+            Which other voter leads now as far as this one knows, None for nobody.
+        """
+        _log.info("transfer", role=self._seen.role, term=self._seen.term)
+        self._replica.hand_over()
+        self._wake.set()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                while not self._closing and self._awaits_heir():
+                    await self._changed.wait()
+        self._replica.resign()
+        self._wake.set()
+        leader = self._replica.leader
+        return None if leader == self.identity.name else leader
+
+    def _awaits_heir(self) -> bool:
+        """Whether this voter leads, or has just ceased to and enough voters are linked to elect another."""
+        status = self._replica.status()
+        linked = sum(voter.connected for voter in status.voters)  # this one included
+        electable = 1 < linked > len(status.voters) // 2
+        return status.role == "leader" or (status.leader is None and electable)
 
     async def _answered(self, ask: Callable[[Answer], None]) -> Applied:
         future: asyncio.Future[Applied] = asyncio.get_running_loop().create_future()

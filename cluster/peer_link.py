@@ -115,7 +115,11 @@ class PeerLink:
 
     async def _receive_all(self, received: Callable[["PeerLink", bytes], None]) -> None:
         while True:
-            message = await self._socket.receive()
+            try:
+                message = await self._socket.receive()
+            except BROKEN:  # a ping came in before the peer's end of the connection, and its pong has nowhere to go
+                self._end("the connection broke")
+                return
             if self._ended.is_set():
                 return
             if message.type is not aiohttp.WSMsgType.BINARY:

@@ -11,25 +11,24 @@ from typing import Final, TypeVar
 
 from cluster import digests as compared
 from cluster.checkpoint_store import CheckpointStore
-from cluster.events import Came, Down, Event, Resign, Up
-from cluster.frames import Append, Consensus, Digests, Frame, Full, Malformed, Standing, decode_frame
+from cluster.events import Came, Down, Event, HandOver, Refused, Resign, Up
+from cluster.frames import Append, Consensus, Digests, Frame, Full, Malformed, decode_frame_of
 from cluster.journal import JournalFace
 from cluster.library import borrowed
 from cluster.log_store import LogStore
 from cluster.outbox import Outbox
-from cluster.outcome import FailStop, NotApplied, Unfit, Why
+from cluster.outcome import FailStop, NotApplied, Why
 from cluster.ports import Clock, Identity, Leadership, Link, PeerClock, Randomness, Status, Timing
 from cluster.profile import hello_of, status_of
 from cluster.proposals import Answer, Proposals
 from cluster.room import FreeBytes, Room, boundless
 from cluster.roster import Roster
+from cluster.standing import Introductions
 from cluster.unfailing import Unfailing
 from cluster.upgrade import check_version, offer_raise
 from cluster.voter import Voter
 
 T = TypeVar("T")
-
-STANDING_PERIOD_S: Final = 1.0  # how often every peer hears where this voter stands
 
 
 class Replica:
@@ -55,7 +54,7 @@ class Replica:
         Raises:
             Unfit: the checkpoint does not belong to the log; nothing was changed.
         """
-        _check_pair(log, checkpoint)
+        checkpoint.check_log(log)
         self.identity: Final = identity
         self.refused_frames = 0
         self._log, self._checkpoint = log, checkpoint
@@ -66,7 +65,7 @@ class Replica:
         self._proposals = Proposals()
         self._room = Room(free_bytes)
         self._digests = compared.Digests(identity.name, identity.members)
-        self._standing_due_mono_s = clock.mono_s()
+        self._introductions = Introductions(log, checkpoint, self._outbox, clock)
         self._cut_short = self._closed = False
         with borrowed(clock, randomness, JournalFace(log)):
             self._voter = Voter(
@@ -95,8 +94,16 @@ class Replica:
         self._inbox.append(Down(link))
 
     def resign(self) -> None:
-        """Step down at the next tick, if leading then."""
+        """Step down at the next tick, if leading or standing then."""
         self._inbox.append(Resign())
+
+    def hand_over(self) -> None:
+        """Let another voter take over leadership, if leading at the next tick; nothing more is appended till then."""
+        self._inbox.append(HandOver())
+
+    def refused(self, peer: str) -> None:
+        """No process listens at a peer's address: a fresh connection to it was refused."""
+        self._inbox.append(Refused(peer))
 
     def propose(self, command: bytes, answer: Answer, within_s: float = math.inf, version: int = 1) -> None:
         """Queue a command; `answer` is called exactly once, from a later tick or from `close()`.
@@ -158,21 +165,30 @@ class Replica:
             self._voter.resign()  # and no tick: time finds it stalled once there is room again
             self._proposals.refuse(Why.STORE_FULL)
         else:
-            self._voter.tick(may_stand=self._roster.may_stand(self._log.term, self._log.last_index))
+            may_stand = self._roster.may_stand(self._log.term, self._log.last_index)
+            self._voter.tick(may_stand=may_stand, able=self._roster.able())
 
     def _take_inbox(self) -> None:
         while self._inbox:
-            match self._inbox.popleft():
-                case Came(link, frame, mono_s):
-                    if self._roster.current(link):
-                        self._take_frame(link, frame, mono_s)
-                case Up(link):
-                    self._take_link(link)
-                case Down(link):
-                    if self._roster.current(link):
-                        self._drop_link(link)
-                case Resign():
-                    self._voter.resign()
+            self._take_event(self._inbox.popleft())
+
+    def _take_event(self, event: Event) -> None:
+        match event:
+            case Came(link, frame, mono_s):
+                if self._roster.current(link):
+                    self._take_frame(link, frame, mono_s)
+            case Up(link):
+                self._take_link(link)
+            case Down(link):
+                if self._roster.current(link):
+                    self._drop_link(link)
+            case Resign():
+                self._voter.resign()
+            case HandOver():
+                self._voter.handover.begin()
+            case Refused(peer):
+                if peer not in self._roster.links:  # else it is old news
+                    self._voter.refused(peer)
 
     def _take_link(self, link: Link) -> None:
         if not self._roster.knows(link):
@@ -184,7 +200,7 @@ class Replica:
         self._roster.link_up(link)
         self._voter.connected(link.peer)
         self._digests.forget(link.peer)
-        self._introduce(link.peer)
+        self._introductions.tell(link.peer, self._voter.term)
 
     def _drop_link(self, link: Link) -> None:
         self._roster.link_down(link)
@@ -193,11 +209,8 @@ class Replica:
     def _take_frame(self, link: Link, raw: bytes, mono_s: float) -> None:
         """Let one frame act; what no voter of this version and session would send changes nothing."""
         try:
-            frame = decode_frame(raw)
+            frame = decode_frame_of(link.session, raw)
         except Malformed:
-            self.refused_frames += 1
-            return
-        if frame.session != link.session:
             self.refused_frames += 1
             return
         self._roster.heard(link.peer, frame, mono_s)
@@ -215,19 +228,12 @@ class Replica:
             self._outbox.post(peer, self._voter.term, Full())
 
     def _say_standing(self) -> None:
-        now_s = self._clock.mono_s()
-        if now_s >= self._standing_due_mono_s:
-            self._standing_due_mono_s = now_s + STANDING_PERIOD_S
+        if self._introductions.come_due():
             self._digests.heard(self.identity.name, self._checkpoint.claims(), self._voter.leader)
             if self._voter.role == "leader":
                 offer_raise(self._proposals, self._checkpoint, self._roster)
             for peer in self._roster.links:
-                self._introduce(peer)
-
-    def _introduce(self, peer: str) -> None:
-        """Tell a peer where this voter's log ends and what its state is."""
-        self._outbox.post(peer, self._voter.term, Standing(self._log.last_index, self._checkpoint.supported_version))
-        self._outbox.post(peer, self._voter.term, Digests(self._checkpoint.claims()))
+                self._introductions.tell(peer, self._voter.term)
 
     # ---- between ticks, when memory and disk agree
 
@@ -235,6 +241,11 @@ class Replica:
     def leadership(self) -> Leadership:
         """Term and role; a hint, never a fence."""
         return Leadership(self._voter.term, self._voter.role)
+
+    @property
+    def leader(self) -> str | None:
+        """Who leads, as far as this voter has heard; a hint too."""
+        return self._voter.leader
 
     @property
     def trouble(self) -> str | None:
@@ -287,13 +298,3 @@ class Replica:
             raise NotApplied(Why.STORE_FULL, str(self._room.trouble))
         if self._voter.role != "leader":
             raise NotApplied(Why.NOT_LEADER, f"{self._voter.leader or 'nobody'} leads as far as this voter knows")
-
-
-def _check_pair(log: LogStore, checkpoint: CheckpointStore) -> None:
-    """Nothing is applied before its entry is on this disk, so a checkpoint ahead of its log is of another one."""
-    index = checkpoint.applied_index
-    if index > log.last_index or log.entry(index).term != checkpoint.applied_term:
-        raise Unfit(
-            f"checkpoint.db has applied entry {index} of term {checkpoint.applied_term}, which raft.db does not hold;"
-            " restore this voter's disk, or move checkpoint.db away to have it made again from the log"
-        )

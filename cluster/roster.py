@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-from cluster.frames import Frame, Standing
+from cluster.frames import Conflict, Frame, Full, Matched, Standing
 from cluster.ports import Link, PeerClock, PeerStatus
 
 INITIAL_INDEX: Final = 1  # of the entry that every log begins with
@@ -19,6 +19,7 @@ class _Heard:
     applied_index: int = INITIAL_INDEX
     at_genesis: bool = False  # as said over the current link
     version: int = 0  # the highest that it can apply, as said over the current link
+    full: bool = False  # its last answer over the current link took nothing, for want of space
 
 
 class Roster:
@@ -45,19 +46,26 @@ class Roster:
         self.links[link.peer] = link
 
     def link_down(self, link: Link) -> None:
-        """Forget a peer's link, and with it whether the peer is at genesis."""
+        """Forget a peer's link, and with it what only holds of a linked peer."""
         del self.links[link.peer]
-        self._heard[link.peer].at_genesis = False
-        self._heard[link.peer].version = 0
+        heard = self._heard[link.peer]
+        heard.at_genesis, heard.version, heard.full = False, 0, False
 
     def heard(self, peer: str, frame: Frame, seen_mono_s: float) -> None:
         """Note what a peer's frame says beside its message."""
         heard = self._heard[peer]
         heard.clock = PeerClock(peer, frame.wall_ms, seen_mono_s)
         heard.applied_index = frame.applied_index
-        if isinstance(frame.message, Standing):
-            heard.version = frame.message.version
-            heard.at_genesis = frame.term == 0 and frame.message.last_index == INITIAL_INDEX
+        match frame.message:
+            case Standing(last_index=last_index, version=version):
+                heard.version = version
+                heard.at_genesis = frame.term == 0 and last_index == INITIAL_INDEX
+            case Full():
+                heard.full = True
+            case Matched() | Conflict():
+                heard.full = False
+            case _:
+                pass
 
     def may_stand(self, term: int, last_index: int) -> bool:
         """Whether a voter with such a log may call an election.
@@ -68,6 +76,10 @@ class Roster:
         return (term, last_index) != (0, INITIAL_INDEX) or all(
             peer in self.links and heard.at_genesis for peer, heard in self._heard.items()
         )
+
+    def able(self) -> tuple[str, ...]:
+        """Return the linked peers that are not known to be full: a full one neither votes nor leads."""
+        return tuple(peer for peer, heard in self._heard.items() if peer in self.links and not heard.full)
 
     def common_version(self) -> int:
         """Return the highest version that every peer has announced over its link; 0 while one is not there."""

@@ -6,14 +6,16 @@ closes stands in the table of `cluster/DESIGN.md` (letters as there).
 
 # ruff: noqa: N802, N803, SLF001 - the library's own names are read, called and replaced here
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from pysyncobj import SyncObj
 
 from cluster.checkpoint_store import CheckpointStore
+from cluster.elections import Elections, View
 from cluster.following import judge
-from cluster.frames import Alive, Append, Conflict, Consensus, Matched, Message, RequestVote, Vote
+from cluster.frames import Alive, Append, Conflict, Consensus, Matched, Message, RequestVote, TimeoutNow, Vote
+from cluster.handover import NOBODY, Handover
 from cluster.intake import append_queued
 from cluster.library import Peer, Post, Wire, configuration
 from cluster.log_store import LogStore
@@ -21,7 +23,7 @@ from cluster.outcome import FailStop, Why
 from cluster.pace import due
 from cluster.ports import Clock, Timing
 from cluster.proposals import Proposals
-from cluster.window import MAX_BATCH_ENTRIES, Window
+from cluster.window import Window
 
 FOLLOWER, CANDIDATE, LEADER = 0, 1, 2  # the library's states
 ROLES: Final = ("follower", "candidate", "leader")
@@ -32,6 +34,9 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
 
     Everything runs inside `library.borrowed`, from one thread, never re-entered. What it claims in a message is
     true once `log.sync()` has returned, so the caller holds messages back until then.
+
+    Attributes:
+        handover: the wish to be followed by another voter; a caller may begin it.
     """
 
     _SyncObj__connectedNodes: set[Peer]
@@ -62,17 +67,15 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
         """Continue from what the disk says (`library.borrowed` has lent the log to the constructor)."""
         self._log, self._checkpoint, self._proposals, self._post = log, checkpoint, proposals, post
         self._now_s, self._timing = clock.mono_s, timing
-        peers = {member: Peer(member, rank) for rank, member in enumerate(sorted(members))}
-        own = peers.pop(name)
-        self._peers = peers
-        self._majority = len(members) // 2 + 1
-        self._windows = {peer: Window() for peer in peers.values()}
-        self._votes: set[str] = set()
-        self._leader_heard_mono_s = float("-inf")
-        self._last_tick_mono_s = clock.mono_s()
+        self._peers = {member: Peer(member, rank) for rank, member in enumerate(sorted(members))}
+        own, peers = self._peers.pop(name), list(self._peers.values())
+        self._elections = Elections(name, members, timing, self._SyncObj__generateRaftTimeout, clock.mono_s())
+        self.handover = Handover(len(members), timing)
+        self._windows = {peer: Window() for peer in peers}
         self._told = (0, 0)  # last index and commit index that went out to everybody
         log.set_commit(max(log.commit_index, checkpoint.applied_index))
-        super().__init__(own, list(peers.values()), conf=configuration(timing), nodeClass=Peer, transport=Wire(post))
+        self._wire = Wire(post)
+        super().__init__(own, peers, conf=configuration(timing), nodeClass=Peer, transport=self._wire)
         self._SyncObj__raftLastApplied = checkpoint.applied_index
 
     @property
@@ -98,15 +101,15 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
         committed = min(self._SyncObj__raftCommitIndex, self._log.synced_index)
         return self._checkpoint.applied_index < (self._log.last_index if alone else committed)
 
-    def tick(self, *, may_stand: bool) -> None:
+    def tick(self, *, may_stand: bool, able: Collection[str]) -> None:
         """Let time act: elections, counting, applying, appending, sending.
 
         Args:
             may_stand: False keeps this voter from standing for election, however late it is.
+            able: the peers that could elect and be elected, and so be handed leadership.
         """
-        self._mind_the_gap()
-        if not may_stand:
-            self._postpone_election()
+        self._campaign(may_stand=may_stand)
+        self._hand_over(able)
         self.doTick(0.0)
         self._tell_news()
 
@@ -126,6 +129,12 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
         """The link to a peer ended."""
         SyncObj._SyncObj__onNodeDisconnected(self, self._peers[name])
 
+    def refused(self, name: str) -> None:
+        """The link to a peer is down and nobody listens at its address: if it led, somebody must now."""
+        stand_s = self._elections.gone(name, self._view)
+        if stand_s is not None:
+            self._SyncObj__raftLeader, self._SyncObj__raftElectionDeadline = None, stand_s
+
     def deliver(self, name: str, term: int, message: Consensus) -> None:
         """Take one message of a peer's current link."""
         peer = self._peers[name]
@@ -138,6 +147,9 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
                 self._on_vote(peer, term)
             case Matched() | Conflict() | Alive():
                 self._on_answer(peer, term, message)
+            case _:
+                for answer in self._elections.hear(self._view, name, term, message):
+                    self._answer(peer, answer)
 
     # ---- following (hazards A, S, R, M)
 
@@ -149,7 +161,7 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
             self._SyncObj__setCurrentTerm(term, None)
         elif self._SyncObj__raftState == LEADER:
             raise FailStop(f"{leader.id} leads term {term}, and so does this voter")
-        self._leader_heard_mono_s = self._now_s()
+        self._elections.heard(leader.id, self._now_s())
         self._postpone_election()
         self._SyncObj__setState(FOLLOWER)
         self._SyncObj__raftLeader = leader
@@ -157,45 +169,29 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
         if isinstance(verdict, Conflict):
             self._answer(leader, verdict)
             return
-        if verdict.truncate_from is not None:
-            self._log.truncate_from(verdict.truncate_from)
-        for entry in verdict.fresh:
-            self._log.append(entry.command, entry.index, entry.term)
+        self._log.take(verdict.fresh, verdict.truncate_from)
         self._answer(leader, Matched(verdict.matched))
         if verdict.commit_index > self._SyncObj__raftCommitIndex:
             self._SyncObj__raftCommitIndex = verdict.commit_index
             self._log.set_commit(verdict.commit_index)
 
     def _on_request_vote(self, candidate: Peer, term: int, request: RequestVote) -> None:
+        verdict = self._elections.judge(self._view, candidate.id, term, request, self._SyncObj__votedForNodeId)
+        if verdict is None:
+            return
         if term > self._SyncObj__raftCurrentTerm:
-            if self._sticks_to_leader():
-                return
             self._adopt(term)
-        if term < self._SyncObj__raftCurrentTerm:
-            self._answer(candidate, Alive())
-            return
-        behind = (request.last_term, request.last_index) < (self._log.last_term, self._log.last_index)
-        if behind or self._SyncObj__votedForNodeId not in {None, candidate.id}:
-            return
-        self._SyncObj__setCurrentTerm(term, candidate.id)
-        self._postpone_election()
-        self._answer(candidate, Vote())
-
-    def _sticks_to_leader(self) -> bool:
-        """Hazard G: a voter that just came back does not depose a leader that a majority hears."""
-        since_s = self._now_s() - self._timing.raft_min_s
-        if self._SyncObj__raftState == LEADER:
-            heard = sum(mono_s > since_s for mono_s in self._SyncObj__lastResponseTime.values())
-            return 1 + heard >= self._majority
-        return self._SyncObj__raftState == FOLLOWER and self._leader_heard_mono_s > since_s
+        if isinstance(verdict, Vote):
+            self._SyncObj__setCurrentTerm(term, candidate.id)
+            self._postpone_election()
+        self._answer(candidate, verdict)
 
     # ---- leading (hazards B, C, D, F)
 
     def _on_vote(self, voter: Peer, term: int) -> None:
-        if self._SyncObj__raftState == CANDIDATE and term == self._SyncObj__raftCurrentTerm:
-            self._votes.add(voter.id)  # hazard C: voters, not votes
-            if 1 + len(self._votes) >= self._majority:
-                self._SyncObj__onBecomeLeader()
+        standing = self._SyncObj__raftState == CANDIDATE and term == self._SyncObj__raftCurrentTerm
+        if standing and self._elections.voted(voter.id, term):
+            self._SyncObj__onBecomeLeader()
 
     def _on_answer(self, peer: Peer, term: int, answer: Matched | Conflict | Alive) -> None:
         if term > self._SyncObj__raftCurrentTerm:
@@ -231,23 +227,9 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
         self._told = (self._log.last_index, self._SyncObj__raftCommitIndex)
         for peer in self._peers.values():
             if peer in self._SyncObj__connectedNodes:
-                self._send_batches(peer)
-
-    def _send_batches(self, peer: Peer) -> None:
-        """Send what fits the peer's window; where nothing does, one empty batch as a heartbeat."""
-        window, next_index = self._windows[peer], self._SyncObj__raftNextIndex
-        heartbeat = True
-        while True:
-            previous = self._log.entry(next_index[peer] - 1)
-            batch = window.fit(self._log.after(previous.index, MAX_BATCH_ENTRIES))
-            if batch or heartbeat:
-                entries = tuple((entry.term, entry.command) for entry in batch)
-                self._answer(peer, Append(self._SyncObj__raftCommitIndex, previous.index, previous.term, entries))
-            if not batch:
-                return
-            window.sent(batch)
-            next_index[peer] = batch[-1].index + 1
-            heartbeat = False
+                for batch in self._windows[peer].batches(self._log, self._SyncObj__raftNextIndex[peer]):
+                    self._answer(peer, batch)
+                    self._SyncObj__raftNextIndex[peer] += len(batch.entries)
 
     def _tell_news(self) -> None:
         """Send at once when the log grew, the commit index moved, or a peer needs other entries."""
@@ -257,7 +239,7 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
 
     def _checkCommandsToApply(self) -> None:
         """Hazard I: nothing is forwarded and nothing waits for a leader; a refused command is in no log."""
-        if self._SyncObj__raftState != LEADER:
+        if self._SyncObj__raftState != LEADER or self.handover.holds:
             self._proposals.refuse(Why.NOT_LEADER)
         else:
             append_queued(self._proposals, self._log, self._checkpoint, self._SyncObj__raftCurrentTerm)
@@ -272,7 +254,6 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
     def _SyncObj__setState(self, newState: int) -> None:
         was = self._SyncObj__raftState
         SyncObj._SyncObj__setState(self, newState)
-        self._votes.clear()
         if was == LEADER != newState:
             self._postpone_election()
             self._proposals.leadership_lost()
@@ -280,14 +261,29 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
     def _postpone_election(self) -> None:
         self._SyncObj__raftElectionDeadline = self._now_s() + self._SyncObj__generateRaftTimeout()
 
-    def _mind_the_gap(self) -> None:
-        """After a stall, first read what came in meanwhile: an election on stale time helps nobody."""
-        now_s = self._now_s()
-        if now_s - self._last_tick_mono_s > self._timing.raft_min_s / 2:
-            self._SyncObj__raftElectionDeadline = max(
-                self._SyncObj__raftElectionDeadline, now_s + self._SyncObj__generateRaftTimeout() / 2
-            )
-        self._last_tick_mono_s = now_s
+    @property
+    def _view(self) -> View:
+        deadline_s, answered_s = self._SyncObj__raftElectionDeadline, tuple(self._SyncObj__lastResponseTime.values())
+        log = self._log
+        return View(self.role, self.term, log.last_term, log.last_index, self._now_s(), deadline_s, answered_s)
+
+    def _campaign(self, *, may_stand: bool) -> None:
+        turn = self._elections.turn(self._view, may_stand=may_stand)
+        self._SyncObj__raftElectionDeadline, self._wire.bidden = turn.deadline_s, turn.bidden
+        if turn.canvass is not None:
+            self._SyncObj__raftLeader = None
+            for peer in self._peers.values():
+                self._answer(peer, turn.canvass)
+
+    def _hand_over(self, able: Collection[str]) -> None:
+        if not self.handover.holds:
+            return
+        matched = {name: self._SyncObj__raftMatchIndex.get(self._peers[name], 0) for name in able}
+        heir = self.handover.heir(self._view, matched, applied_index=self._SyncObj__raftLastApplied)
+        if heir is NOBODY:
+            self.resign()
+        elif heir is not None:
+            self._answer(self._peers[heir], TimeoutNow())
 
     def resign(self) -> None:
         """Step down if leading or standing, and let another voter win."""
@@ -298,7 +294,8 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
 
     def heed(self, name: str) -> None:
         """Know who leads, though this voter cannot follow now."""
-        self._leader_heard_mono_s, self._SyncObj__raftLeader = self._now_s(), self._peers[name]
+        self._elections.heard(name, self._now_s())
+        self._SyncObj__raftLeader = self._peers[name]
         self._postpone_election()
 
     # ---- applying (hazards J, V, D)

@@ -1,7 +1,8 @@
 """Raft links over WebSocket: who dials whom, how two voters greet, and which link of a pair is the current one.
 
 One link per pair: the voter whose name sorts later dials the earlier one. The dialer's first frame is its hello; the
-listener answers with its own, or with a goodbye that says why not.
+listener answers with its own, or with a goodbye that says why not. When a link ends, each side dials the other's
+address afresh, whoever dials by rule, only to tell its voter if nobody listens there any more.
 """
 
 import asyncio
@@ -13,7 +14,7 @@ import aiohttp
 import structlog
 from aiohttp import web
 
-from cluster import frames
+from cluster import frames, redial
 from cluster.bearer import Principal
 from cluster.guarded_server import hush_aiohttp
 from cluster.peer_link import BROKEN, PeerLink, Socket, say_goodbye, why_ended
@@ -22,6 +23,7 @@ from cluster.ports import Identity, Link, Randomness
 PATH: Final = "/cluster/raft"
 MAX_MESSAGE_BYTES: Final = frames.MAX_FRAME_BYTES + 1  # aiohttp refuses what *reaches* its limit
 _CLOSE_WAIT_S: Final = 0.5
+REDIAL_PAUSES_S: Final = (0.0, 0.01, 0.03, 0.1)  # before each look at the address of a link that ended
 
 _log = structlog.get_logger("cluster.websocket")
 
@@ -48,6 +50,10 @@ class Voter(Protocol):
 
     def disconnected(self, link: Link) -> None:
         """Note that a link has ended; nothing more is received on it. Called once for each connected link."""
+        ...
+
+    def refused(self, peer: str) -> None:
+        """Note that after a peer's link ended its address refused a fresh connection."""
         ...
 
 
@@ -107,6 +113,7 @@ class Peers:
         self._randomness = randomness
         self._timing = timing or LinkTiming()
         self._links: dict[str, PeerLink] = {}
+        self._ended = {peer: asyncio.Event() for peer in urls}
         self._last_words: dict[str, str] = {}
         self._open = False
 
@@ -121,6 +128,8 @@ class Peers:
                 asyncio.TaskGroup() as group,
             ):
                 for peer in sorted(self._urls):
+                    if peer != own:
+                        group.create_task(self._look_after(peer))
                     if peer < own:
                         group.create_task(self._keep_linked(session, peer))
                 await asyncio.Event().wait()  # the first voter by name dials nobody and still answers
@@ -149,6 +158,22 @@ class Peers:
             linked = await self._dial(session, peer)
             pause_s = self._timing.redial_min_s if linked else min(2 * pause_s, self._timing.redial_max_s)
             await asyncio.sleep(pause_s * (0.5 + 0.5 * self._randomness.random()))
+
+    async def _look_after(self, peer: str) -> None:
+        """Each time a peer's link has ended, see whether its address refuses connections, and tell the voter.
+
+        Looked at more than once, since a process that dies closes its sockets one after the other.
+        """
+        while True:
+            await self._ended[peer].wait()
+            self._ended[peer].clear()
+            for pause_s in REDIAL_PAUSES_S:
+                await asyncio.sleep(pause_s)
+                if peer in self._links:
+                    break
+                if await redial.refused(self._urls[peer], self._timing.handshake_s):
+                    self._node.refused(peer)
+                    break
 
     async def _dial(self, session: aiohttp.ClientSession, peer: str) -> bool:
         """Dial once and serve the link until it ends; returns whether there was one."""
@@ -230,6 +255,8 @@ class Peers:
         if self._links.get(link.peer) is link:
             del self._links[link.peer]
             self._node.disconnected(link)
+            if link.peer in self._ended:
+                self._ended[link.peer].set()
 
     async def _turn_away(self, socket: Socket, refused: Refused) -> None:
         self._note(refused.peer, f"{'refused' if refused.here else 'it refused'}: {refused.why}")

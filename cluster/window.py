@@ -1,11 +1,11 @@
 """How much of the log is on its way to one peer: a bound, so that catching up never overflows a link."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
-from cluster.frames import MAX_BATCH_BYTES, MAX_WINDOW_BYTES
-from cluster.log_store import Entry
+from cluster.frames import MAX_BATCH_BYTES, MAX_WINDOW_BYTES, Append
+from cluster.log_store import Entry, LogStore
 
 MAX_BATCH_ENTRIES: Final = 4096
 ENTRY_OVERHEAD_BYTES: Final = 16  # of an entry in a frame, beside its command
@@ -17,6 +17,20 @@ class Window:
     def __init__(self) -> None:
         self._batches: deque[tuple[int, int]] = deque()  # (index of its last entry, size), oldest first
         self._bytes = 0
+
+    def batches(self, log: LogStore, next_index: int) -> Iterator[Append]:
+        """Yield, as on their way, the entries from an index on that fit; where none does, one empty heartbeat."""
+        heartbeat = True
+        while True:
+            previous = log.entry(next_index - 1)
+            batch = self.fit(log.after(previous.index, MAX_BATCH_ENTRIES))
+            if batch or heartbeat:
+                entries = tuple((entry.term, entry.command) for entry in batch)
+                yield Append(log.commit_index, previous.index, previous.term, entries)
+            if not batch:
+                return
+            self.sent(batch)
+            next_index, heartbeat = batch[-1].index + 1, False
 
     def fit(self, waiting: Sequence[Entry]) -> Sequence[Entry]:
         """Return the part of what waits that may be sent now: at least one entry, unless the window is full."""

@@ -7,17 +7,14 @@ or recorded anything: a stalled or cut-off owner never takes its own deafness fo
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
 from worker.protocol import MAX_ITEMS, Held, Poll
 
 AttemptKey = tuple[str, int]  # (run_id, n)
 
-MAX_REPLACED: Final = 1_000
 
-
-class IncarnationReplaced(Exception):
-    """A newer incarnation of this worker has polled this owner; the older one gets no more claims."""
+class IncarnationRefused(Exception):
+    """Another incarnation of this worker name stands; this one gets no claims. The text says which and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +43,7 @@ class Contact:
     pools: frozenset[str] | None
     incarnation: str
     ledger: str
+    life: int
     number: int
     epoch: int
     slots: int
@@ -105,7 +103,6 @@ class Contacts:
 
     def __init__(self) -> None:
         self._contacts: dict[str, Contact] = {}
-        self._replaced: dict[tuple[str, str], None] = {}
         self._bells: dict[str, Bell] = {}
         self._told: dict[str, frozenset[AttemptKey]] = {}
         self.asks: dict[AttemptKey, Ask] = {}
@@ -119,18 +116,21 @@ class Contacts:
         return self._contacts.get(worker)
 
     def hear(
-        self, worker: str, pools: frozenset[str] | None, poll: Poll, *, served_s: float, mono_s: float
+        self, worker: str, pools: frozenset[str] | None, poll: Poll, *, served_s: float, mono_s: float, contact_s: float
     ) -> Contact | None:
         """Take in a poll; returns the contact, or None for a poll older than one heard before.
 
+        Args:
+            contact_s: for so long, in served time, a worker that has polled counts as alive.
+
         Raises:
-            IncarnationReplaced: another incarnation of this name took this one's place in this tenure.
+            IncarnationRefused: a later life of the same ledger has polled, or another ledger's is still in contact.
         """
         known = self._contacts.get(worker)
-        if (worker, poll.incarnation) in self._replaced:
-            raise IncarnationReplaced(f"incarnation {poll.incarnation} of {worker} was replaced by a newer one")
         if known is not None and known.incarnation != poll.incarnation:
-            self._replace(known)
+            _refuse_unless_newer(known, poll, silent_s=served_s - known.served_s, contact_s=contact_s)
+            self._told.pop(worker, None)
+            self.ring(worker, answer=True)
         elif known is not None and poll.number <= known.number:
             return None
         held = {(row.run_id, row.attempt): row for row in poll.held}
@@ -139,6 +139,7 @@ class Contacts:
             pools=pools,
             incarnation=poll.incarnation,
             ledger=poll.ledger,
+            life=poll.life,
             number=poll.number,
             epoch=poll.epoch,
             slots=poll.slots,
@@ -191,9 +192,22 @@ class Contacts:
         keep = set(open_keys)
         self.asks = {key: ask for key, ask in self.asks.items() if key in keep}
 
-    def _replace(self, known: Contact) -> None:
-        self._replaced[known.worker, known.incarnation] = None
-        self._told.pop(known.worker, None)
-        self.ring(known.worker, answer=True)
-        while len(self._replaced) > MAX_REPLACED:
-            del self._replaced[next(iter(self._replaced))]
+
+def _refuse_unless_newer(known: Contact, poll: Poll, *, silent_s: float, contact_s: float) -> None:
+    """Judge a poll of another incarnation than the one heard last.
+
+    Lives of one ledger are ordered: only one process at a time has it open, so the higher one is the present one,
+    however late a poll of an older one arrives. Two ledgers under one name are not ordered: a mistake of whoever set
+    them up, or a lost disk. Then the one that is in contact stands until it has been silent for as long as it takes
+    to lose it (DESIGN 3.2: a second live incarnation of a name is refused).
+    """
+    if poll.ledger == known.ledger and poll.life != known.life:
+        if poll.life < known.life:
+            raise IncarnationRefused(
+                f"incarnation {poll.incarnation} of {known.worker} was followed by a later life of the same ledger"
+            )
+    elif silent_s < contact_s:
+        raise IncarnationRefused(
+            f"another process under the name {known.worker} is in contact, with ledger {known.ledger}"
+            f" and not {poll.ledger}"
+        )

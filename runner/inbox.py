@@ -70,7 +70,10 @@ class Inbox:
         """
         if not self._open:
             raise NotApplied(Why.NOT_LEADER, "this voter does not own the checkpoint")
-        sizes = [len(_encoder.encode(op)) for op in ops]
+        try:
+            sizes = [len(_encoder.encode(op)) for op in ops]
+        except OverflowError as fault:
+            raise NotApplied(Why.TOO_LARGE, "a number in one operation is larger than a command can hold") from fault
         if any(size > MAX_OP_BYTES for size in sizes):
             raise NotApplied(Why.TOO_LARGE, f"one operation is over {MAX_OP_BYTES} bytes")
         if len(self) + len(ops) > MAX_WAITING or self._bytes + sum(sizes) > MAX_WAITING_BYTES:

@@ -17,6 +17,7 @@ from runner.settings import Timing
 from runner.tenure import Overtaken, Tenure
 
 RETRY_S: Final = 0.05
+TRANSFER_S: Final = 2.0  # for another voter to take over from one that stops; it takes milliseconds when all is well
 # The guard counts its own wakes within `stalled_s`: a stall of the whole process is not the loop's, and Raft sees it.
 GUARD_CHECKS: Final = 4
 
@@ -51,15 +52,17 @@ class Ownership:
             group.create_task(self._guard())
 
     async def stand_down(self, why: str) -> None:
-        """Stop driving for good: the turn under way finishes, then leadership is laid down.
+        """Stop driving for good: the turn under way finishes, then another voter is given leadership.
 
-        Blocks: for one turn at most. Idempotent.
+        Blocks: for one turn and `TRANSFER_S` at most. Idempotent.
         """
         self._standing = False
         self._elected.clear()
         self._loop.end()
         await self._idle.wait()
-        self._resign(why)
+        if self._term is not None:
+            leader = await self._node.transfer(TRANSFER_S)
+            _log.info("stood down", why=why, leader=leader)
 
     async def _follow(self) -> NoReturn:
         """Take in election news; news alone fences nobody, it only starts and ends attempts to drive."""

@@ -40,3 +40,7 @@ class Node(Protocol):
     def resign(self, why: str) -> None:
         """Step down if leader; nothing otherwise."""
         ...
+
+    async def transfer(self, within_s: float) -> str | None:
+        """Hand leadership over, if leader, within so many seconds, else lay it down; return who leads now."""
+        ...

@@ -48,7 +48,7 @@ class Runner:
     async def stand_down(self, why: str) -> None:
         """Stop owning for good, as a stopping process does: the turn under way finishes, another voter takes over.
 
-        Blocks: for one turn at most. Afterwards only `owner` is of use.
+        Blocks: for one turn, and two seconds at most for the other voter. Afterwards only `owner` is of use.
         """
         await self._ownership.stand_down(why)
 

@@ -12,14 +12,16 @@ class Incarnation:
     Attributes:
         id: drawn fresh at each start, 32 hex digits.
         ledger: identity of the ledger file.
+        life: counts the lives of that ledger; a later one is higher.
         worker: the worker's name.
         epoch: the owner epoch of the newest reply, 0 before the first.
     """
 
-    def __init__(self, *, worker: str, ledger: str, randomness: Randomness) -> None:
+    def __init__(self, *, worker: str, ledger: str, life: int, randomness: Randomness) -> None:
         self.id = draw_id(randomness)
         self.worker = worker
         self.ledger = ledger
+        self.life = life
         self.epoch = 0
         self._generation = 0
         self._numbers = count(1)

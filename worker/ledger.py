@@ -48,11 +48,15 @@ class Ledger:
     Attributes:
         id: identity of this file, 32 hex digits drawn when it was made.
         worker: the worker that it belongs to.
+        life: how often this file was opened to work with, this time included: orders the lives of one ledger.
     """
 
-    def __init__(self, db: sqlite3.Connection, lock: int, clock: Clock, *, ledger_id: str, worker: str) -> None:
+    def __init__(
+        self, db: sqlite3.Connection, lock: int, clock: Clock, *, ledger_id: str, worker: str, life: int
+    ) -> None:
         self.id = ledger_id
         self.worker = worker
+        self.life = life
         self._db = db
         self._lock = lock
         self._clock = clock
@@ -79,14 +83,14 @@ class Ledger:
             _inspect(path, worker)
             db = sqlite3.connect(path, isolation_level=None)
             try:
-                ledger_id = _prepare(db, worker, randomness)
+                ledger_id, life = _prepare(db, worker, randomness)
                 _sync_folder(data_dir)
             except BaseException:
                 db.close()
                 raise
         except (sqlite3.Error, OSError) as fault:
             raise Unfit(f"{path} cannot be used as a ledger ({fault}): repair it or give another data_dir") from fault
-        return cls(db, lock, clock, ledger_id=ledger_id, worker=worker)
+        return cls(db, lock, clock, ledger_id=ledger_id, worker=worker, life=life)
 
     def close(self) -> None:
         """Close the file and let go of the lock. Idempotent."""
@@ -191,20 +195,22 @@ def _inspect(path: Path, worker: str) -> None:
             raise Unfit(f"{path} is the ledger of worker {owner!r}, not of {worker!r}: give each its own data_dir")
 
 
-def _prepare(db: sqlite3.Connection, worker: str, randomness: Randomness) -> str:
-    """Set the connection to sync every commit, make the tables if there are none, and return the ledger's id."""
+def _prepare(db: sqlite3.Connection, worker: str, randomness: Randomness) -> tuple[str, int]:
+    """Set the connection to sync every commit, make the tables if there are none; return the ledger's id and life."""
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = FULL")
     db.execute("BEGIN IMMEDIATE")
     if not db.execute("SELECT 1 FROM sqlite_schema").fetchone():
         for statement in _SCHEMA:
             db.execute(statement)
-        born = [("id", draw_id(randomness)), ("worker", worker)]
+        born = [("id", draw_id(randomness)), ("worker", worker), ("life", "0")]
         db.executemany("INSERT INTO ledger (name, value) VALUES (?, ?)", born)
         db.execute(f"PRAGMA user_version = {FORMAT}")
+    db.execute("UPDATE ledger SET value = CAST(value AS INTEGER) + 1 WHERE name = 'life'")
     (ledger_id,) = db.execute("SELECT value FROM ledger WHERE name = 'id'").fetchone()
+    (life,) = db.execute("SELECT value FROM ledger WHERE name = 'life'").fetchone()
     db.execute("COMMIT")
-    return str(ledger_id)
+    return str(ledger_id), int(life)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -103,6 +103,7 @@ class Poller:
             version=VERSION,
             incarnation=self._life.id,
             ledger=self._life.ledger,
+            life=self._life.life,
             number=self._life.next_number(),
             epoch=self._life.epoch,
             slots=0 if self._closed else max(0, room),

@@ -15,6 +15,11 @@ MAX_BODY_BYTES: Final = 1 << 20
 MAX_POLL_S: Final = 5.0
 MAX_TAIL_BYTES: Final = 1024
 
+LARGEST: Final = (1 << 53) - 1  # what every JSON reader keeps exactly
+Count = Annotated[int, Meta(ge=0, le=LARGEST)]
+Ordinal = Annotated[int, Meta(ge=1, le=LARGEST)]
+Instant = Annotated[int, Meta(ge=-LARGEST, le=LARGEST)]
+ExitCode = Annotated[int, Meta(ge=-(1 << 31), lt=1 << 32)]
 Id = Annotated[str, Meta(max_length=64)]
 Text = Annotated[str, Meta(max_length=1024)]
 
@@ -32,7 +37,7 @@ class CommandTarget(Struct, frozen=True, forbid_unknown_fields=True):
     argv: Annotated[tuple[str, ...], Meta(min_length=1)]
     env: dict[str, str] = {}
     cwd: str | None = None
-    timeout_ms: Annotated[int, Meta(ge=1)] | None = None
+    timeout_ms: Ordinal | None = None
 
 
 class Binding(Struct, frozen=True, forbid_unknown_fields=True):
@@ -90,7 +95,7 @@ class Held(Struct, frozen=True):
     """
 
     run_id: Id
-    attempt: int
+    attempt: Ordinal
     phase: Phase
     observable: bool
 
@@ -99,6 +104,7 @@ class Poll(Struct, frozen=True):
     """A worker's contact: what it is, what it holds, what it has room for.
 
     Attributes:
+        life: counts the starts of this ledger, durably: of two incarnations of one ledger the higher is the newer.
         number: grows with every message of this incarnation; an older one is ignored.
         epoch: the owner epoch of the last reply this incarnation got, 0 before the first; the owner trusts the
             absence of a row in `held` only if this is its own epoch.
@@ -106,11 +112,12 @@ class Poll(Struct, frozen=True):
         wait_s: how long the owner may hold the reply back if nothing is new, at most `MAX_POLL_S`.
     """
 
-    version: int
+    version: Count
     incarnation: Id
     ledger: Id
-    number: int
-    epoch: int
+    life: Ordinal
+    number: Count
+    epoch: Count
     slots: Annotated[int, Meta(ge=0, le=MAX_ITEMS)]
     held: Annotated[list[Held], Meta(max_length=MAX_ITEMS)]
     wait_s: Annotated[float, Meta(ge=0, le=MAX_POLL_S)] = 0.0
@@ -150,8 +157,8 @@ class PermitRequest(Struct, frozen=True):
 class Permits(Struct, frozen=True):
     """Body of POST /v1/permits."""
 
-    version: int
-    number: int
+    version: Count
+    number: Count
     items: Annotated[list[PermitRequest], Meta(max_length=MAX_ITEMS)]
 
 
@@ -164,8 +171,8 @@ class FenceRequest(Struct, frozen=True):
 class Fences(Struct, frozen=True):
     """Body of POST /v1/fences."""
 
-    version: int
-    number: int
+    version: Count
+    number: Count
     items: Annotated[list[FenceRequest], Meta(max_length=MAX_ITEMS)]
 
 
@@ -179,7 +186,7 @@ class Report(Struct, frozen=True, tag_field="kind", kw_only=True):
     """
 
     run_id: Id
-    attempt: int
+    attempt: Ordinal
     incarnation: Id
     ledger: Id
     evidence: Text = ""
@@ -189,7 +196,7 @@ class Accept(Report, frozen=True, tag="accept", kw_only=True):
     """The engine accepted the work."""
 
     execution_id: Annotated[str, Meta(max_length=256)]
-    started_ms: int
+    started_ms: Instant
 
 
 class Finish(Report, frozen=True, tag="finish", kw_only=True):
@@ -202,8 +209,8 @@ class Finish(Report, frozen=True, tag="finish", kw_only=True):
 
     succeeded: bool
     reason: Literal["exit", "timeout", "refused"] | None = None
-    exit_code: int | None = None
-    ended_ms: int
+    exit_code: ExitCode | None = None
+    ended_ms: Instant
     tail: Text = ""
 
 
@@ -215,8 +222,8 @@ class ConfirmStopped(Report, frozen=True, tag="confirm_stopped", kw_only=True):
     """
 
     consumed: bool
-    exit_code: int | None = None
-    ended_ms: int
+    exit_code: ExitCode | None = None
+    ended_ms: Instant
 
 
 class Forfeit(Report, frozen=True, tag="forfeit"):
@@ -233,8 +240,8 @@ AnyReport = Accept | Finish | ConfirmStopped | Forfeit | CannotTell
 class Reports(Struct, frozen=True):
     """Body of POST /v1/reports."""
 
-    version: int
-    number: int
+    version: Count
+    number: Count
     items: Annotated[list[AnyReport], Meta(max_length=MAX_ITEMS)]
 
 

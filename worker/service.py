@@ -52,7 +52,7 @@ class Worker:
         """
         if not 1 <= slots <= MAX_ITEMS:
             raise ValueError(f"slots is {slots}: give a number between 1 and {MAX_ITEMS}")
-        life = Incarnation(worker=ledger.worker, ledger=ledger.id, randomness=randomness)
+        life = Incarnation(worker=ledger.worker, ledger=ledger.id, life=ledger.life, randomness=randomness)
         self.incarnation = life.id
         self._ledger = ledger
         self._engine = engine

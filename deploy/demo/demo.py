@@ -31,6 +31,7 @@ SCHEDULES = [
     tally.Interval("slow-rollup", 2),
 ]
 READY_S, SETTLE_S = 30.0, 20.0
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def free_base_port() -> int:
@@ -101,7 +102,12 @@ class Demo:
         self.processes[name].wait()
 
     def stop_all(self) -> None:
-        """End what is left, gently first; the worker before the voters so that its last reports are taken."""
+        """End what is left, gently first; the worker before the voters so that its last reports are taken.
+
+        From here on no Ctrl-C interrupts: an impatient second one must not leave processes behind.
+        """
+        for signum in SIGNALS:
+            signal.signal(signum, signal.SIG_IGN)
         for name in sorted(self.processes, reverse=True):
             process = self.processes[name]
             if process.poll() is None:
@@ -211,7 +217,7 @@ def live(demo: Demo, watch: Watch, seconds: float | None) -> None:
 
 def finish(demo: Demo, watch: Watch, applied: tally.Span) -> int:
     """Disable all, let what runs come to its end, count, print the summary; return the exit code."""
-    print("\nending: planning is disabled, what runs may finish ...", flush=True)
+    print(f"\nending: planning is disabled, what runs may finish (at most {SETTLE_S:.0f} s) ...", flush=True)
     for name, process in list(demo.processes.items()):
         if process.poll() is not None:
             demo.start(name)
@@ -258,6 +264,7 @@ def running(folder: Path) -> Iterator[Demo]:
     """Start the cluster and its worker; end every process on the way out, whatever happens."""
     demo = Demo(folder)
     try:
+        print("starting three voters and a worker on loopback ...", flush=True)
         demo.call("init", str(demo.cluster), "--voters", "3", "--base-port", str(free_base_port()))
         for name in ("node1", "node2", "node3", "worker"):
             demo.start(name)
@@ -270,12 +277,11 @@ def running(folder: Path) -> Iterator[Demo]:
 def main() -> int:
     """Run the demo and return its exit code."""
     wanted = os.environ.get("DEMO_SECONDS")
-    try:
-        seconds = float(wanted) if wanted else None
-    except ValueError:
-        print(f"demo: DEMO_SECONDS must be a number of seconds, not {wanted!r}", file=sys.stderr)
+    if wanted and not (wanted.isascii() and wanted.isdigit() and 5 <= int(wanted) <= 86_400):
+        print(f"demo: DEMO_SECONDS must be a whole number of seconds from 5 to 86400, not {wanted!r}", file=sys.stderr)
         return 2
-    for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    seconds = float(wanted) if wanted else None
+    for signum in SIGNALS:
         signal.signal(signum, signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="fencepost-demo-") as folder:
         try:
@@ -294,4 +300,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -10,7 +10,7 @@ from cluster.listener import Reply, Request, Route
 from cluster.outcome import NotApplied, OutcomeUnknown, Why
 from cluster.problem import Problem
 from runner.admission.service import Admission
-from runner.contacts import IncarnationReplaced
+from runner.contacts import IncarnationRefused
 from worker.protocol import MAX_BODY_BYTES, VERSION, Answers, Fences, NotOwner, Permits, Poll, PollReply, Reports
 
 ROLES: Final = frozenset({"worker"})
@@ -39,19 +39,19 @@ def _route(path: str, kind: type[Message], handler: Handler[Message]) -> Route:
         message = _decode(request, kind)
         try:
             words = await handler(request.principal, message)
-        except (NotApplied, OutcomeUnknown, IncarnationReplaced) as fault:
+        except (NotApplied, OutcomeUnknown, IncarnationRefused) as fault:
             raise problem_of(fault) from fault
         return _encode(request, words, status=421 if isinstance(words, NotOwner) else 200)
 
     return Route("POST", path, ROLES, answer)
 
 
-def problem_of(fault: NotApplied | OutcomeUnknown | IncarnationReplaced) -> Problem:
+def problem_of(fault: NotApplied | OutcomeUnknown | IncarnationRefused) -> Problem:
     """Return what a caller is told of an operation that did not become durable, or may not have."""
     match fault:
-        case IncarnationReplaced():
-            detail = f"{fault}; end this process, or give it a worker name and a ledger of its own."
-            return Problem(409, "Incarnation Replaced", detail, "not_done")
+        case IncarnationRefused():
+            detail = f"{fault}; give each process a worker name and a data directory of its own."
+            return Problem(409, "Incarnation Refused", detail, "not_done", retry_after_s=RETRY_AFTER_S)
         case OutcomeUnknown():
             detail = "Leadership ended before the outcome was known; ask again, the same request is answered the same."
             return Problem(503, "Outcome Unknown", detail, "unknown", retry_after_s=RETRY_AFTER_S)
@@ -82,6 +82,8 @@ def _decode(request: Request, kind: type[Message]) -> Message:
                 raise Problem(415, "Unsupported Media Type", detail, "not_done")
     except msgspec.MsgspecError as fault:
         raise Problem(400, "Bad Request", f"The body is no {kind.__name__}: {fault}.", "not_done") from None
+    except (RecursionError, UnicodeDecodeError) as fault:
+        raise Problem(400, "Bad Request", f"The body is no {kind.__name__}.", "not_done") from fault
     if message.version != VERSION:
         detail = f"This voter speaks version {VERSION} of the admission protocol, not {message.version}."
         raise Problem(400, "Unknown Version", detail, "not_done")

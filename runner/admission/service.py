@@ -53,14 +53,21 @@ class Admission:
         Blocks: at most `wait_s` of the message and `poll_s` of the timing, whichever is shorter. Idempotent.
 
         Raises:
-            IncarnationReplaced: a newer incarnation of this worker polls.
+            IncarnationRefused: another incarnation of this worker stands.
         """
         tenure = self._runner.tenure
         if tenure is None:
             return self._not_owner()
         worker, incarnation = principal.name, message.incarnation
         mono_s = self._clock.mono_s()
-        contact = tenure.contacts.hear(worker, principal.pools, message, served_s=tenure.served.served_s, mono_s=mono_s)
+        contact = tenure.contacts.hear(
+            worker,
+            principal.pools,
+            message,
+            served_s=tenure.served.served_s,
+            mono_s=mono_s,
+            contact_s=self._timing.contact_s,
+        )
         if contact is None:  # an older poll, overtaken on its way: it is told, but tells nothing
             listing = await self._listing(worker, incarnation)
             return self._reply(tenure, listing)

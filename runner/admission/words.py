@@ -84,7 +84,14 @@ def report_op(worker: str, report: AnyReport) -> Op:
         case Forfeit():
             return ForfeitOp(worker, report.run_id, report.attempt, report.incarnation, report.ledger, report.evidence)
         case CannotTell():
-            return LoseOp(report.run_id, report.attempt, "cannot_tell", worker=worker, evidence=report.evidence)
+            return LoseOp(
+                report.run_id,
+                report.attempt,
+                "cannot_tell",
+                worker=worker,
+                ledger=report.ledger,
+                evidence=report.evidence,
+            )
         case _:
             assert_never(report)
 

@@ -102,6 +102,7 @@ _SAME_LEDGER_AND_EXECUTION = (Reason.LEDGER_DIFFERS, Reason.EXECUTION_DIFFERS)
 _SAME_LIFE = (Reason.LEDGER_DIFFERS, Reason.INCARNATION_DIFFERS)
 _SAME_LIFE_CURRENT = (*_SAME_LIFE, Reason.SUPERSEDED)
 _OWNER_OR_ITS_WORKER = (Reason.WORKER_DIFFERS,)
+_OWNER_OR_ITS_LEDGER = (Reason.WORKER_DIFFERS, Reason.LEDGER_DIFFERS)
 _RESULT = (_SUCCEEDED, _FAILED)
 
 _LATE: Final[dict[Pair, Row]] = {(state, report): Keep() for state in (_UNKNOWN, *TERMINAL) for report in REPORTS}
@@ -139,9 +140,9 @@ MOVES: Final = MappingProxyType[Pair, Row](
         (_UNKNOWN, Forfeit): Move((_FAILED,), _SAME_LIFE_CURRENT),
         (_CANCELLING, Forfeit): Move((_CANCELLED,), _SAME_LIFE),
         (_CANCELLING, ConfirmStopped): Move((_CANCELLED,), _SAME_LIFE),  # its life only counts if never consumed
-        (_ADMITTED, Lose): Move((_UNKNOWN,), _OWNER_OR_ITS_WORKER),
-        (_ACCEPTED, Lose): Move((_UNKNOWN,), _OWNER_OR_ITS_WORKER),
-        (_CANCELLING, Lose): Move((_CANCELLING,), _OWNER_OR_ITS_WORKER),  # unresolved from now on
+        (_ADMITTED, Lose): Move((_UNKNOWN,), _OWNER_OR_ITS_LEDGER),
+        (_ACCEPTED, Lose): Move((_UNKNOWN,), _OWNER_OR_ITS_LEDGER),
+        (_CANCELLING, Lose): Move((_CANCELLING,), _OWNER_OR_ITS_LEDGER),  # unresolved from now on
         (_UNKNOWN, Attest): Move((_QUIESCED,), ATTEST_GUARDS),
         (_CANCELLING, Attest): Move((_QUIESCED,), ATTEST_GUARDS),  # only once it is unresolved
         (_UNKNOWN, Supersede): Move((_UNKNOWN,)),

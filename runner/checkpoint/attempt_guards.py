@@ -41,6 +41,9 @@ def stands_against(guard: Reason, attempt: Attempt, command: Command, facts: Fac
     if isinstance(command, words.Report):
         return _against_report(guard, attempt, command)
     assert isinstance(command, words.Fence | words.Lose), command
+    if guard is Reason.LEDGER_DIFFERS:
+        assert isinstance(command, words.Lose), command
+        return command.worker is not None and command.ledger != attempt.ledger
     assert guard is Reason.WORKER_DIFFERS, guard
     return command.worker not in {None, attempt.worker}
 

@@ -109,6 +109,7 @@ class Lose:
 
     why: str
     worker: str | None
+    ledger: str | None = None
     words: str = ""
 
 

@@ -231,6 +231,7 @@ class LoseOp(Struct, frozen=True, tag="lose"):
 
     Attributes:
         worker: the worker whose report says so, or None if the owner's deadline says so.
+        ledger: of the worker that says so: only the ledger that the attempt is bound to can know.
         why: snake_case: `worker_out_of_contact`, `cannot_tell`, `not_held`, `incarnation_replaced`, `stop_deadline`.
     """
 
@@ -238,6 +239,7 @@ class LoseOp(Struct, frozen=True, tag="lose"):
     attempt: int
     why: str
     worker: str | None = None
+    ledger: str | None = None
     evidence: str = ""
 
 

@@ -41,8 +41,8 @@ def report(commit: Commit, op: ReportOp) -> OpResult:
 
 def _write(commit: Commit, run: Run, case: Case, reported: Attempt, cause: Cause) -> None:
     attempt = case.attempts[reported.n - 1]
-    if reported.state is attempt.state:
-        put_attempt(commit, attempt, reported, cause)  # words, marks and ids move no run
+    if (reported.state, reported.unresolved) == (attempt.state, attempt.unresolved):
+        put_attempt(commit, attempt, reported, cause)  # words and ids move no run
         return
     after, standing = runs_of.step(case, runs_of.Settle(reported), now_ms=commit.now_ms)
     assert standing is not None, "a run follows its attempts"
@@ -51,7 +51,7 @@ def _write(commit: Commit, run: Run, case: Case, reported: Attempt, cause: Cause
 
 def _command(op: ReportOp) -> words.Command:
     if isinstance(op, LoseOp):
-        return words.Lose(why=op.why, worker=op.worker, words=op.evidence)
+        return words.Lose(why=op.why, worker=op.worker, ledger=op.ledger, words=op.evidence)
     speaker = _Speaker(worker=op.worker, incarnation=op.incarnation, ledger=op.ledger, words=op.evidence)
     match op:
         case AcceptOp():

@@ -17,6 +17,7 @@ from runner.checkpoint.said import was_given_back
 
 MISSED_WINDOW: Final = "missed_window"
 SUPERSEDED: Final = "superseded"
+UNRESOLVED: Final = "unresolved"
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,8 +270,9 @@ def _with(case: Case, attempt: Attempt) -> Case:
 
 
 def _stopped(case: Case) -> Standing:
-    if any(attempt.state not in attempts_of.TERMINAL for attempt in case.attempts):
-        return Standing(_CANCELLING)
+    stopping = [attempt for attempt in case.attempts if attempt.state not in attempts_of.TERMINAL]
+    if stopping:
+        return Standing(_CANCELLING, UNRESOLVED if any(attempt.unresolved for attempt in stopping) else None)
     won = [attempt for attempt in case.attempts if attempt.won and attempt.n > case.reopened_after]
     if any(attempt.state is AttemptState.SUCCEEDED for attempt in won):
         return Standing(_SUCCEEDED)

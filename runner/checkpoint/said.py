@@ -97,7 +97,8 @@ def keep_words(attempt: Attempt, command: Command, now_ms: int) -> Attempt:
         case words.Forfeit():
             fact = "forfeit"
         case words.Lose():
-            fact = f"lose {command.why}"
+            elsewhere = command.ledger is not None and command.ledger != attempt.ledger
+            fact = f"lose {command.why}{f' from ledger {command.ledger}' if elsewhere else ''}"
         case _:
             return attempt
     if isinstance(command, words.Report) and _life(attempt) != _life(command):

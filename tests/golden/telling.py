@@ -91,7 +91,14 @@ class Telling:
 
     def tell_lose(self, words: Words) -> str:
         run_id, n = self._attempt(words)
-        lose = ops.LoseOp(run_id, n, words["why"], words.get("worker"), words.get("evidence", ""))
+        lose = ops.LoseOp(
+            run_id,
+            n,
+            words["why"],
+            words.get("worker"),
+            words.get("ledger", f"{words.get('worker')}-disk"),
+            words.get("evidence", ""),
+        )
         return self._said(self.book.do(lose))
 
     def tell_cancel(self, words: Words) -> str:

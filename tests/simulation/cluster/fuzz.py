@@ -7,6 +7,7 @@ import math
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
@@ -23,7 +24,7 @@ class Faults:
 
     def __init__(self, world: World) -> None:
         self._world, self._random = world, world.random
-        self._later: list[tuple[float, Callable[[], None]]] = []
+        self._later: list[tuple[float, Callable[[], object]]] = []
 
     def step(self) -> None:
         world, random = self._world, self._random
@@ -40,6 +41,9 @@ class Faults:
             (0.012, self._die),
             (0.004, self._resign),
             (0.006, self._fill),
+            (0.006, self._hand_over),
+            (0.006, self._reject_leader),
+            (0.006, self._silence_one),
         ):
             if random.random() < chance:
                 leader = world.leader()
@@ -50,7 +54,7 @@ class Faults:
             if name not in world.live and not any(getattr(act, "name", "") == name for _, act in self._later):
                 self._after(1.5, _Restart(world, name))
 
-    def _after(self, at_most_s: float, act: Callable[[], None]) -> None:
+    def _after(self, at_most_s: float, act: Callable[[], object]) -> None:
         self._later.append((self._world.now_s + self._random.random() * at_most_s, act))
 
     def _clients(self, leader: str | None) -> None:
@@ -124,6 +128,30 @@ class Faults:
         name = leader if leader and self._random.random() < 0.5 else self._random.choice(self._world.names)
         self._world.free[name] = self._random.choice((0, RESERVE_BYTES - 1))
         self._after(3.0, lambda: self._world.empty(name))
+
+    def _hand_over(self, leader: str | None) -> None:
+        if leader:
+            self._world.live[leader].replica.hand_over()
+            self._after(1.0, lambda: leader in self._world.live and self._world.live[leader].replica.resign())
+
+    def _reject_leader(self, leader: str | None) -> None:
+        """Cut the leader from some others by a firewall that refuses: to them it looks as if it had died."""
+        others = [name for name in self._world.names if name != leader and name in self._world.live]
+        for other in others if leader else ():
+            if self._random.random() < 0.6:
+                self._world.network.disconnect(str(leader), other)
+                self._world.refuse(other, str(leader))
+                self._after(2.0, partial(self._world.connect, str(leader), other))
+
+    def _silence_one(self, _: str | None) -> None:
+        """Let nothing through on one link, in one direction, until it is made anew."""
+        links = self._world.network.links()
+        if links:
+            one, two = self._random.choice(links)
+            if self._random.random() < 0.5:
+                one, two = two, one
+            self._world.network.silence(one, two)
+            self._after(3.0, lambda: self._reconnect(one, [two]))
 
 
 class _Restart:

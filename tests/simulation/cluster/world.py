@@ -104,6 +104,7 @@ class World:
         self.answers: dict[str, list[Outcome]] = {}
         self.asked_of: dict[str, Process] = {}
         self.acknowledged: set[str] = set()
+        self.refusals: list[tuple[float, Process, str]] = []  # when who learns that whose address refuses
 
     # ---- processes
 
@@ -114,13 +115,22 @@ class World:
             self.violations.append(f"{name} cannot start: {error!r}")
 
     def kill(self, name: str, *, power: bool = False) -> None:
-        """End a process between two instructions; nothing of it runs again."""
+        """End a process between two instructions; nothing of it runs again.
+
+        Its host's kernel refuses who dials it afterwards; at power loss nobody is left to refuse.
+        """
         process = self.live.pop(name)
         self.disks[name].die(power=power)
         for store in (process.log._db, process.checkpoint._writer, process.checkpoint._reader):
             store.close()
         for other in self.names:
             self.network.disconnect(name, other)
+            if other in self.live and not power:
+                self.refuse(other, name)
+
+    def refuse(self, name: str, peer: str) -> None:
+        """Let a process find, a moment later, that a peer's address refuses connections."""
+        self.refusals.append((self.now_s + 0.05 * self.random.random(), self.live[name], peer))
 
     def connect(self, one: str, two: str) -> None:
         points = {name: process.point for name, process in self.live.items()}
@@ -136,6 +146,10 @@ class World:
     def step(self, length_s: float = 0.02) -> None:
         self.now_s += length_s
         self.network.now_s = self.now_s
+        due = [refusal for refusal in self.refusals if refusal[0] <= self.now_s]
+        self.refusals = [refusal for refusal in self.refusals if refusal[0] > self.now_s]
+        for _, process, peer in due:
+            process.replica.refused(peer)
         for name in self.names:
             process = self.live.get(name)
             if process is not None and process.stalled_until_s <= self.now_s:

@@ -54,8 +54,8 @@ def forfeit(**changes: Any) -> words.Forfeit:
     return words.Forfeit(**{**WHO, **changes})
 
 
-def lose(why: str = "cannot_tell", worker: str | None = "w1") -> words.Lose:
-    return words.Lose(why=why, worker=worker)
+def lose(why: str = "cannot_tell", worker: str | None = "w1", ledger: str | None = "disk") -> words.Lose:
+    return words.Lose(why=why, worker=worker, ledger=ledger)
 
 
 def attest(row_revision: int = 0, **changes: Any) -> words.Attest:

@@ -125,7 +125,19 @@ def test_only_the_owner_or_its_own_worker_fences_or_loses() -> None:
     assert refusal(claimed, words.Fence(why="drain", worker="w2")) is Reason.WORKER_DIFFERS
     assert moved(claimed, words.Fence(why="drain", worker="w1")).fenced
     assert kept(admitted, pairs.lose(worker="w2")) is Reason.WORKER_DIFFERS
-    assert moved(admitted, pairs.lose(worker=None)).state is AttemptState.UNKNOWN
+    assert moved(admitted, pairs.lose(worker=None, ledger=None)).state is AttemptState.UNKNOWN
+
+
+@pytest.mark.parametrize("state", [AttemptState.ADMITTED, AttemptState.ACCEPTED, AttemptState.CANCELLING])
+def test_a_ledger_that_never_knew_an_attempt_does_not_lose_it(state: AttemptState) -> None:
+    """A second host under the name, or a wiped disk, says that it cannot tell: that is no news of the first one."""
+    attempt = pairs.in_state(state)
+    for ledger in ("other", None):
+        after, decision = step(attempt, pairs.lose(ledger=ledger), Facts(), now_ms=1)
+        assert decision == Kept(Reason.LEDGER_DIFFERS)
+        assert after is not None
+        assert (after.state, after.unresolved, after.reason) == (state, attempt.unresolved, attempt.reason)
+        assert "cannot_tell" in after.evidence
 
 
 REPORTS = [pairs.accept(), pairs.finish(), pairs.stopped(), pairs.forfeit()]

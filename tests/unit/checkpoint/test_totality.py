@@ -79,7 +79,9 @@ def _stopped(draw: Any, book: Book) -> ops.Op:
 
 
 def _lose(draw: Any, book: Book) -> ops.Op:
-    return ops.LoseOp(**draw(about(book.db)), why=draw(TEXTS), worker=draw(MAYBE), evidence=draw(TEXTS))
+    return ops.LoseOp(
+        **draw(about(book.db)), why=draw(TEXTS), worker=draw(MAYBE), ledger=draw(MAYBE), evidence=draw(TEXTS)
+    )
 
 
 def _cancel(draw: Any, book: Book) -> ops.Op:

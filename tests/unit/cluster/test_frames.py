@@ -20,9 +20,12 @@ from cluster.frames import (
     Malformed,
     Matched,
     Message,
+    PreVote,
     RequestVote,
     Standing,
+    TimeoutNow,
     Vote,
+    WouldVote,
     check_hello,
     decode_frame,
     decode_hello,
@@ -45,7 +48,11 @@ MESSAGES: list[Message] = [
     Conflict(4),
     Alive(),
     RequestVote(8, 3),
+    RequestVote(8, 3, bidden=True),
     Vote(),
+    PreVote(8, 3),
+    WouldVote(5),
+    TimeoutNow(),
     Goodbye("moving on"),
     Digests(((256, bytes(32)), (300, b"d" * 32))),
     Full(),
@@ -80,6 +87,8 @@ def test_a_frame_survives_its_journey(message: Message) -> None:
         Append(1 << 63, 5, 3, ()),
         Matched(0),
         Standing(-1),
+        PreVote(0, 3),
+        WouldVote(-1),
     ],
 )
 def test_entries_that_no_leader_writes_are_malformed(message: Message) -> None:
@@ -128,16 +137,16 @@ def test_a_hello_survives_its_journey_and_is_bounded() -> None:
 
 
 def test_a_later_version_is_refused_for_its_version_though_it_says_more() -> None:
-    later = msgspec.to_builtins(HELLO, builtin_types=(bytes,)) | {"version": 2, "colour": "blue"}
+    later = msgspec.to_builtins(HELLO, builtin_types=(bytes,)) | {"version": PROTOCOL_VERSION + 1, "colour": "blue"}
     reason = check_hello(identity(), decode_hello(msgspec.msgpack.encode(later)))
-    assert reason == "it speaks protocol version 2, this voter speaks 1"
+    assert reason == f"it speaks protocol version {PROTOCOL_VERSION + 1}, this voter speaks {PROTOCOL_VERSION}"
 
 
 @pytest.mark.parametrize(
     ("change", "word"),
     [
         ({}, None),
-        ({"version": 2}, "version 2"),
+        ({"version": PROTOCOL_VERSION + 1}, f"version {PROTOCOL_VERSION + 1}"),
         ({"cluster_id": "other"}, "cluster other"),
         ({"generation": 2}, "generation 2"),
         ({"name": "node1", "disk_id": f"{1:032x}"}, "own name"),

@@ -3,6 +3,7 @@ from random import Random
 import pytest
 from pysyncobj import syncobj
 
+from cluster.frames import RequestVote
 from cluster.journal import JournalFace
 from cluster.library import Peer, Wire, borrowed
 from cluster.log_store import LogStore, create
@@ -33,7 +34,9 @@ def test_the_library_sends_nothing_but_requests_for_votes() -> None:
     posted: list[object] = []
     wire = Wire(lambda *message: posted.append(message))
     wire.send(Peer("node2", 1), {"type": "request_vote", "term": 3, "last_log_index": 5, "last_log_term": 2})
-    assert len(posted) == 1
+    wire.bidden = True
+    wire.send(Peer("node2", 1), {"type": "request_vote", "term": 3, "last_log_index": 5, "last_log_term": 2})
+    assert posted == [("node2", 3, RequestVote(5, 2)), ("node2", 3, RequestVote(5, 2, bidden=True))]
     for kind in ("append_entries", "next_node_idx", "apply_command", "apply_command_response", "timeout_now"):
         with pytest.raises(FailStop):
             wire.send(Peer("node2", 1), {"type": kind})

@@ -192,6 +192,57 @@ async def test_leadership_is_told_from_now_on_until_the_end(tmp_path: Path) -> N
     assert Leadership(1, "follower") in seen
 
 
+async def test_a_transfer_ends_when_another_voter_leads(tmp_path: Path) -> None:
+    nodes = [open_node(disk(tmp_path, f"node{rank}", 3), f"node{rank}", 3) for rank in (1, 2, 3)]
+    async with asyncio.TaskGroup() as tasks:
+        for node in nodes:
+            tasks.create_task(node.run())
+        for rank, one in enumerate(nodes):
+            for two in nodes[rank + 1 :]:
+                join(one, two, f"{one.identity.name}-{two.identity.name}")
+        leader = await leads(*nodes)
+        pending = asyncio.ensure_future(leader.propose(b"pending"))
+        await appending(leader)
+        heir = await leader.transfer(20.0)
+        assert (await pending).result == [1, "pending"]
+        assert heir in {node.identity.name for node in nodes} - {leader.identity.name}
+        new = next(node for node in nodes if node.identity.name == heir)
+        assert new.status().role == "leader"
+        assert await leader.transfer(20.0) == heir, "who does not lead hands nothing over"
+        assert new.status().role == "leader"
+        for node in nodes:
+            await node.close()
+
+
+async def test_a_transfer_to_nobody_ends_at_once_and_in_resignation(alone: Node) -> None:
+    term = alone.status().term
+    async with asyncio.timeout(20.0):
+        assert await alone.transfer(60.0) is None
+    with pytest.raises(NotApplied):
+        await alone.propose(b"work")
+    await leads(alone)
+    assert alone.status().term == term + 1
+
+
+async def test_a_transfer_that_nobody_takes_up_ends_in_time(tmp_path: Path) -> None:
+    nodes = [open_node(disk(tmp_path, f"node{rank}", 3), f"node{rank}", 3) for rank in (1, 2, 3)]
+    async with asyncio.TaskGroup() as tasks:
+        runs = {node.identity.name: tasks.create_task(node.run()) for node in nodes}
+        for rank, one in enumerate(nodes):
+            for two in nodes[rank + 1 :]:
+                join(one, two, f"{one.identity.name}-{two.identity.name}")
+        leader = await leads(*nodes)
+        await leader.propose(b"all is well")
+        for name, run in runs.items():
+            if name != leader.identity.name:
+                run.cancel()  # linked, and as silent as a suspended process
+        assert await leader.transfer(0.05) is None
+        with pytest.raises((NotApplied, OutcomeUnknown)):
+            await leader.propose(b"late")
+        for node in nodes:
+            await node.close()
+
+
 async def test_closing_leaves_what_was_appended_unknown(tmp_path: Path) -> None:
     nodes = [open_node(disk(tmp_path, f"node{rank}", 3), f"node{rank}", 3) for rank in (1, 2, 3)]
     async with asyncio.TaskGroup() as tasks:

@@ -11,9 +11,11 @@ from cluster.frames import (
     Conflict,
     Goodbye,
     Matched,
+    PreVote,
     RequestVote,
     Standing,
     Vote,
+    WouldVote,
     decode_hello,
 )
 from cluster.log_store import LogStore
@@ -37,12 +39,20 @@ def gather(bench: Bench) -> None:
         bench.hear(peer, 0, Standing(1))
 
 
-def elect(bench: Bench) -> int:
-    """Make the bench's voter leader; return its term."""
+def stand(bench: Bench) -> int:
+    """Make the bench's voter a candidate, as a majority would vote for it; return its term."""
     gather(bench)
     bench.wait(0.7)
-    term = bench.replica.leadership.term
-    assert bench.replica.leadership.role == "candidate"
+    asked_term = bench.replica.leadership.term + 1
+    for peer in sorted(bench.links)[: len(bench.links) // 2]:
+        bench.hear(peer, 0, WouldVote(asked_term))
+    assert (bench.replica.leadership.term, bench.replica.leadership.role) == (asked_term, "candidate")
+    return asked_term
+
+
+def elect(bench: Bench) -> int:
+    """Make the bench's voter leader; return its term."""
+    term = stand(bench)
     bench.hear("node2", term, Vote())
     assert bench.replica.leadership.role == "leader"
     return term
@@ -65,10 +75,12 @@ def test_the_first_election_needs_all_voters_present_and_empty(bench: Bench) -> 
     bench.wait(3.0)
     bench.hear("node2", 0, Standing(1))
     bench.wait(3.0)
-    assert (bench.replica.leadership.term, bench.replica.leadership.role) == (0, "follower")
+    assert not any(link.sent(PreVote) for link in bench.links.values())
     bench.hear("node3", 0, Standing(1))
     bench.wait(0.7)
-    assert bench.replica.leadership.role == "candidate"
+    assert bench.links["node3"].sent(PreVote)
+    bench.hear("node3", 0, WouldVote(1))
+    assert (bench.replica.leadership.term, bench.replica.leadership.role) == (1, "candidate")
 
 
 @pytest.mark.parametrize(("term", "last_index"), [(3, 9), (3, 1), (0, 2)])
@@ -76,6 +88,8 @@ def test_a_disk_without_history_never_stands_beside_one_that_has_some(bench: Ben
     bench.hear("node2", 0, Standing(1))
     bench.hear("node3", term, Standing(last_index))
     bench.wait(3.0)
+    assert not bench.links["node2"].sent(PreVote)
+    bench.hear("node2", 0, WouldVote(1))
     assert bench.replica.leadership.term == 0
 
 
@@ -83,6 +97,7 @@ def test_what_a_peer_said_over_an_ended_link_does_not_count_for_genesis(bench: B
     gather(bench)
     bench.replica.disconnected(bench.links["node3"])
     bench.wait(3.0)
+    assert not bench.links["node2"].sent(PreVote)
     assert bench.replica.leadership.term == 0
 
 
@@ -332,14 +347,30 @@ def test_a_returning_voter_does_not_depose_a_leader_that_is_heard(bench: Bench) 
     assert bench.replica.leadership.term == 9
 
 
+def test_a_leader_that_is_gone_is_followed_at_once_but_not_while_it_is_linked(bench: Bench) -> None:
+    follow(bench)
+    bench.replica.refused("node2")
+    bench.replica.tick()
+    assert not bench.links["node3"].sent(PreVote)
+    bench.replica.disconnected(bench.links["node2"])
+    bench.replica.tick()
+    assert bench.replica.leader == "node2", "a link that broke says nothing about the leader"
+    bench.replica.refused("node2")
+    bench.replica.tick()
+    assert bench.replica.leader is None
+    assert len(bench.links["node3"].sent(PreVote)) == 1
+    bench.hear("node3", 1, WouldVote(2))
+    assert bench.replica.leadership.role == "candidate"
+
+
 def test_a_stalled_voter_first_reads_what_came_in(bench: Bench) -> None:
     follow(bench)
     bench.clock.mono += 60.0
     bench.replica.tick()
-    assert bench.replica.leadership.role == "follower"
+    assert not bench.links["node3"].sent(PreVote)
     bench.hear("node2", 1, Append(2, 2, 1, ()))
     bench.wait(0.2)
-    assert bench.replica.leadership.role == "follower"
+    assert not bench.links["node3"].sent(PreVote)
 
 
 # ---- leading
@@ -361,9 +392,7 @@ def test_votes_are_counted_by_voter(tmp_path: Path) -> None:
     for peer in ("node2", "node3", "node4", "node5"):
         bench.link(peer, f"s-{peer}")
     bench.replica.tick()
-    gather(bench)
-    bench.wait(0.7)
-    term = bench.replica.leadership.term
+    term = stand(bench)
     bench.hear("node2", term, Vote())
     bench.hear("node2", term, Vote())
     assert bench.replica.leadership.role == "candidate"
@@ -479,11 +508,15 @@ def test_a_leader_that_no_majority_answers_steps_down(bench: Bench) -> None:
 
 def test_who_resigns_lets_another_one_win(bench: Bench) -> None:
     term = elect(bench)
+    for _ in range(20):  # long enough for the deadline of its own candidacy to be over
+        bench.wait(0.1)
+        settle(bench, term)
+    asked = len(bench.links["node2"].sent(PreVote))
     bench.replica.resign()
     bench.replica.tick()
     assert bench.replica.leadership.role == "follower"
     bench.wait(0.8)
-    assert bench.replica.leadership.role == "follower"
+    assert len(bench.links["node2"].sent(PreVote)) == asked, "it wants to lead again before anybody else can"
     bench.hear("node3", term + 1, RequestVote(9, term + 1))
     assert len(bench.links["node3"].sent(Vote)) == 1
 

@@ -33,6 +33,7 @@ class FakeVoter:
         self.identity = identity(name)
         self.hello_as = hello_of(name)
         self.notes: asyncio.Queue[tuple[str, str, bytes]] = asyncio.Queue()
+        self.refusals: asyncio.Queue[str] = asyncio.Queue()
         self.links: list[Link] = []
         self.hellos = 0
         self.ends_at = b""
@@ -53,6 +54,9 @@ class FakeVoter:
     def disconnected(self, link: Link) -> None:
         self.notes.put_nowait(("disconnected", link.peer, link.session.encode()))
 
+    def refused(self, peer: str) -> None:
+        self.refusals.put_nowait(peer)
+
     async def seen(self, what: str) -> bytes:
         async with asyncio.timeout(20):
             note = await self.notes.get()
@@ -72,11 +76,12 @@ async def serving(
     timing: LinkTiming = QUICK,
     token: bytes = TOKEN,
     running: bool = True,
+    port: int = 0,
 ) -> AsyncIterator[str]:
     """Run the peers and the cluster listener of one voter; yields the listener's base URL."""
     own = voter.identity.name
     peers = Peers(node=voter, urls=urls or {}, token=token, randomness=random.Random(own), timing=timing)
-    with bound("cluster", "127.0.0.1", 0) as socket:
+    with bound("cluster", "127.0.0.1", port) as socket:
         listener = Listener(
             name="cluster",
             socket=socket,

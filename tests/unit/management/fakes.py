@@ -106,6 +106,9 @@ class FakeNode:
     def resign(self, why: str) -> None:
         raise AssertionError(f"management resigned: {why}")
 
+    async def transfer(self, within_s: float) -> str | None:
+        raise AssertionError(f"management hands over within {within_s} s")
+
 
 @dataclass
 class FakeOwner:

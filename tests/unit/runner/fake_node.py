@@ -51,6 +51,7 @@ class FakeNode:
         self.leader: str | None = None
         self.peers: list[VirtualClock] = []
         self.resigned: list[str] = []
+        self.transfers: list[float] = []
         self.ends = False
         self.fail: Callable[[bytes], Exception] | None = None
         self.flowing = asyncio.Event()
@@ -111,6 +112,12 @@ class FakeNode:
         if self.leads is not None:
             self.resigned.append(why)
             self.depose()
+
+    async def transfer(self, within_s: float) -> str | None:
+        self.transfers.append(within_s)
+        await asyncio.sleep(ROUND_S)
+        self.depose("node2")
+        return self.leader
 
     def _must_lead(self) -> None:
         if self.leads is None:

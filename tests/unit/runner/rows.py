@@ -113,6 +113,7 @@ def contact(worker: str = "w1", **changes: Any) -> Contact:
         pools=None,
         incarnation="i1",
         ledger="l1",
+        life=1,
         number=10,
         epoch=3,
         slots=4,

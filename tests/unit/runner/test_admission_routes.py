@@ -10,12 +10,12 @@ from cluster.listener import Reply, Request
 from cluster.outcome import NotApplied, OutcomeUnknown, Why
 from cluster.problem import Problem
 from runner.admission.routes import admission_routes, problem_of
-from runner.contacts import IncarnationReplaced
+from runner.contacts import IncarnationRefused
 from tests.unit.runner.virtual_time import simulate
 from tests.unit.runner.world import Voter, running, voter
 from worker.protocol import Answers, CannotTell, NotOwner, Permits, Poll, PollReply, Reports
 
-POLL = Poll(version=1, incarnation="i1", ledger="l1", number=1, epoch=0, slots=0, held=[])
+POLL = Poll(version=1, incarnation="i1", ledger="l1", life=1, number=1, epoch=0, slots=0, held=[])
 JSON, MSGPACK = "application/json", "application/msgpack"
 
 
@@ -65,6 +65,10 @@ def test_who_does_not_own_answers_421_with_who_does() -> None:
         (b'{"version": 1}', JSON, 400),
         (msgspec.json.encode(POLL).replace(b'"slots":0', b'"slots":-1'), JSON, 400),
         (msgspec.json.encode(POLL).replace(b'"version":1', b'"version":2'), JSON, 400),
+        (msgspec.json.encode(POLL).replace(b'"number":1', b'"number":' + b"9" * 30), JSON, 400),
+        (b'{"held": ' + b"[" * 100_000, JSON, 400),
+        (b"\x91" * 100_000, MSGPACK, 400),
+        (b'{"incarnation": "\xff"}', JSON, 400),
         (msgspec.json.encode(POLL), "text/plain", 415),
     ],
 )
@@ -88,11 +92,11 @@ def test_a_body_that_is_no_message_is_refused_and_nothing_is_heard(body: bytes, 
         (NotApplied(Why.QUEUE_FULL), 429, "not_done", "1"),
         (NotApplied(Why.TOO_LARGE), 413, "not_done", None),
         (OutcomeUnknown(), 503, "unknown", "1"),
-        (IncarnationReplaced("i1"), 409, "not_done", None),
+        (IncarnationRefused("i1"), 409, "not_done", "1"),
     ],
 )
 def test_every_fault_says_how_certain_it_is(
-    fault: NotApplied | OutcomeUnknown | IncarnationReplaced, status: int, certainty: str, retry: str | None
+    fault: NotApplied | OutcomeUnknown | IncarnationRefused, status: int, certainty: str, retry: str | None
 ) -> None:
     problem = problem_of(fault)
     assert (problem.status, problem.certainty, problem.headers.get("Retry-After")) == (status, certainty, retry)
@@ -103,7 +107,7 @@ def test_faults_of_the_handlers_become_problems() -> None:
         one = voter()
         async with running(one):
             await post(one, "/v1/poll", msgspec.json.encode(POLL))
-            newer = msgspec.structs.replace(POLL, incarnation="i2")
+            newer = msgspec.structs.replace(POLL, incarnation="i2", life=2)
             await post(one, "/v1/poll", msgspec.json.encode(newer))
             with pytest.raises(Problem) as refused:
                 await post(one, "/v1/poll", msgspec.json.encode(msgspec.structs.replace(POLL, number=9)))

@@ -2,23 +2,23 @@ from typing import Any
 
 import pytest
 
-from runner.contacts import Ask, Contact, Contacts, IncarnationReplaced, ServedTime
+from runner.contacts import Ask, Contact, Contacts, IncarnationRefused, ServedTime
 from worker.protocol import MAX_ITEMS, Held, Poll
 
 
 def poll(number: int = 1, incarnation: str = "i1", **changes: Any) -> Poll:
-    values: dict[str, Any] = {"version": 1, "ledger": "l1", "epoch": 3, "slots": 2, "held": []}
+    values: dict[str, Any] = {"version": 1, "ledger": "l1", "life": 1, "epoch": 3, "slots": 2, "held": []}
     return Poll(**(values | {"incarnation": incarnation, "number": number} | changes))
 
 
-def hear(contacts: Contacts, message: Poll, worker: str = "w1") -> Contact:
-    heard = contacts.hear(worker, None, message, served_s=1.0, mono_s=1.0)
+def hear(contacts: Contacts, message: Poll, worker: str = "w1", served_s: float = 1.0) -> Contact:
+    heard = contacts.hear(worker, None, message, served_s=served_s, mono_s=served_s, contact_s=30.0)
     assert heard is not None
     return heard
 
 
 def is_old(contacts: Contacts, message: Poll) -> bool:
-    return contacts.hear("w1", None, message, served_s=1.0, mono_s=1.0) is None
+    return contacts.hear("w1", None, message, served_s=1.0, mono_s=1.0, contact_s=30.0) is None
 
 
 def test_an_older_or_repeated_poll_changes_nothing() -> None:
@@ -30,14 +30,44 @@ def test_an_older_or_repeated_poll_changes_nothing() -> None:
     assert hear(contacts, poll(6, slots=9)).slots == 9
 
 
-def test_a_newer_incarnation_takes_the_name_and_the_older_one_is_refused_for_good() -> None:
+def test_a_later_life_of_one_ledger_takes_the_name_and_no_earlier_one_gets_it_back() -> None:
     contacts = Contacts()
-    hear(contacts, poll(50, "i1"))
-    assert hear(contacts, poll(1, "i2")).incarnation == "i2"
-    with pytest.raises(IncarnationReplaced, match="i1 of w1"):
-        hear(contacts, poll(51, "i1"))
+    hear(contacts, poll(50, "i1", life=1))
+    assert hear(contacts, poll(1, "i2", life=2)).incarnation == "i2"
+    with pytest.raises(IncarnationRefused, match="i1 of w1"):
+        hear(contacts, poll(51, "i1", life=1), served_s=1_000.0)
     assert [one.incarnation for one in contacts] == ["i2"]
     assert hear(contacts, poll(1, "i1"), worker="w2").incarnation == "i1"
+
+
+def test_a_late_poll_of_a_dead_life_does_not_lock_the_living_one_out() -> None:
+    """At a takeover nothing is known: whichever poll comes first, the present life gets its name."""
+    contacts = Contacts()
+    hear(contacts, poll(50, "i1", life=1))
+    hear(contacts, poll(1, "i2", life=2))
+    with pytest.raises(IncarnationRefused):
+        hear(contacts, poll(51, "i1", life=1))
+    assert hear(contacts, poll(2, "i2", life=2)).incarnation == "i2"
+
+
+def test_of_two_ledgers_under_one_name_the_one_in_contact_stands_until_it_is_silent() -> None:
+    contacts = Contacts()
+    hear(contacts, poll(1, "i1", ledger="l1"))
+    with pytest.raises(IncarnationRefused, match="ledger l1 and not l2"):
+        hear(contacts, poll(1, "i2", ledger="l2", life=9), served_s=30.0)
+    hear(contacts, poll(2, "i1", ledger="l1"), served_s=25.0)
+    with pytest.raises(IncarnationRefused):
+        hear(contacts, poll(2, "i2", ledger="l2", life=9), served_s=54.0)
+    assert hear(contacts, poll(3, "i2", ledger="l2", life=9), served_s=55.0).ledger == "l2"
+    with pytest.raises(IncarnationRefused):
+        hear(contacts, poll(3, "i1", ledger="l1"), served_s=56.0)
+
+
+def test_a_copied_ledger_is_two_hosts_under_one_name_too() -> None:
+    contacts = Contacts()
+    hear(contacts, poll(1, "i1", life=4))
+    with pytest.raises(IncarnationRefused):
+        hear(contacts, poll(1, "i2", life=4))
 
 
 def test_what_the_older_incarnation_was_told_is_not_known_to_the_newer() -> None:
@@ -45,7 +75,7 @@ def test_what_the_older_incarnation_was_told_is_not_known_to_the_newer() -> None
     old = hear(contacts, poll(1, "i1"))
     contacts.tell(old, [("r1", 1)])
     assert contacts.told("w1") == {("r1", 1)}
-    hear(contacts, poll(1, "i2"))
+    hear(contacts, poll(1, "i2", life=2))
     contacts.tell(old, [("r2", 1)])
     assert contacts.told("w1") == frozenset()
 

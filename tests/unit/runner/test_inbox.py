@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from cluster.outcome import NotApplied, OutcomeUnknown, Why
-from runner.checkpoint.ops import CloseOp, Op, Operation, Trigger
+from runner.checkpoint.ops import CloseOp, ForgetOperations, Op, Operation, Trigger
 from runner.checkpoint.results import OpResult
 from runner.inbox import MAX_OP_BYTES, MAX_WAITING, Inbox, answer_all, outcomes
 
@@ -56,9 +56,10 @@ async def test_a_list_is_taken_whole_or_not_at_all() -> None:
     assert len(inbox) == MAX_WAITING - 1
 
 
-async def test_an_operation_that_no_command_can_hold_is_refused() -> None:
+@pytest.mark.parametrize("op", [CloseOp("r" * MAX_OP_BYTES), ForgetOperations(before_ms=1 << 70, limit=1)])
+async def test_an_operation_that_no_command_can_hold_is_refused(op: Op) -> None:
     with pytest.raises(NotApplied) as refused:
-        opened().put([CloseOp("r" * MAX_OP_BYTES)])
+        opened().put([op])
     assert refused.value.why is Why.TOO_LARGE
 
 

@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from runner.contacts import IncarnationReplaced
+from runner.contacts import IncarnationRefused
 from tests.unit.runner.fake_node import FakeLog
 from tests.unit.runner.virtual_time import simulate
 from tests.unit.runner.world import (
@@ -115,7 +115,7 @@ def test_a_new_incarnation_settles_what_the_older_one_left_at_once() -> None:
                 seen.append(await old.launched())
             await triggered(one, "t-c", "c")
             claimed = await old.claim()
-            new = FakeWorker(one, incarnation="i2", slots=0)
+            new = FakeWorker(one, incarnation="i2", life=2, slots=0)
             new.hold(seen[0], "accepted", observable=True)
             new.hold(seen[1], "consumed", observable=False)
             new.slots = 0
@@ -125,7 +125,7 @@ def test_a_new_incarnation_settles_what_the_older_one_left_at_once() -> None:
             assert states[seen[0].binding.run_id][0] == "Admitted"
             assert states[seen[1].binding.run_id] == ("Unknown", "incarnation_replaced")
             assert states[claimed.binding.run_id][0] == "NotLaunched"
-            with pytest.raises(IncarnationReplaced):
+            with pytest.raises(IncarnationRefused):
                 await old.poll()
             assert (await old.permit(claimed)).kind == "denied"
 

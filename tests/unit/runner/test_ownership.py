@@ -108,7 +108,8 @@ def test_standing_down_finishes_the_turn_under_way_and_never_owns_again() -> Non
                 assert not one.runner.drives
                 one.node.flowing.set()
             assert proposed.result().kind == "done"
-            assert one.node.resigned == ["stopping"]
+            assert (one.node.transfers, one.node.resigned) == ([2.0], [])
+            assert one.runner.owner() == "node2"
             one.node.elect()
             await asyncio.sleep(5)
             assert not one.runner.drives

@@ -13,14 +13,14 @@ import pytest
 from cluster.outcome import NotApplied, OutcomeUnknown
 from runner.checkpoint import ops, queries
 from runner.checkpoint.records import Attempt, AttemptState, Run, RunState, SkipRange
-from runner.contacts import IncarnationReplaced
+from runner.contacts import IncarnationRefused
 from tests.unit.runner.fake_node import FakeLog
 from tests.unit.runner.virtual_time import simulate
 from tests.unit.runner.world import FakeWorker, Voter, operation, tick, voter
 from worker.protocol import Answers, Claim, PermitRequest, PollReply, Reports, Stop
 
 STORM_S, CALM_S = 40.0, 75.0
-FAULTS = (NotApplied, OutcomeUnknown, IncarnationReplaced)
+FAULTS = (NotApplied, OutcomeUnknown, IncarnationRefused)
 UNCERTAIN = {AttemptState.ADMITTED, AttemptState.ACCEPTED, AttemptState.CANCELLING, AttemptState.UNKNOWN}
 
 

@@ -40,7 +40,7 @@ OF: dict[str, Any] = {"run_id": "r1", "attempt": 2, "incarnation": "i1", "ledger
             ops.ConfirmStoppedOp("w1", "r1", 2, "i1", "l1", False, None, 9, "words"),
         ),
         (Forfeit(**OF), ops.ForfeitOp("w1", "r1", 2, "i1", "l1", "words")),
-        (CannotTell(**OF), ops.LoseOp("r1", 2, "cannot_tell", "w1", "words")),
+        (CannotTell(**OF), ops.LoseOp("r1", 2, "cannot_tell", "w1", "l1", "words")),
     ],
 )
 def test_each_report_is_an_operation_of_the_worker_that_authenticated(report: AnyReport, op: ops.Op) -> None:

@@ -109,6 +109,7 @@ class FakeWorker:
     name: str = "w1"
     incarnation: str = "i1"
     ledger: str = "l1"
+    life: int = 1
     slots: int = 4
     number: int = 0
     epoch: int = 0
@@ -125,7 +126,17 @@ class FakeWorker:
 
     def message(self, wait_s: float = 0.0) -> Poll:
         rows = list(self.held.values())
-        return Poll(VERSION, self.incarnation, self.ledger, self.next_number(), self.epoch, self.slots, rows, wait_s)
+        return Poll(
+            version=VERSION,
+            incarnation=self.incarnation,
+            ledger=self.ledger,
+            life=self.life,
+            number=self.next_number(),
+            epoch=self.epoch,
+            slots=self.slots,
+            held=rows,
+            wait_s=wait_s,
+        )
 
     async def poll(self, wait_s: float = 0.0) -> PollReply:
         reply = await self.voter.admission.poll(self.principal, self.message(wait_s))

@@ -64,7 +64,7 @@ async def test_a_message_arrives_whole_with_its_bearer() -> None:
 async def test_a_poll_carries_claims() -> None:
     reply = PollReply(1, "node1", 4, "c", 1, [claim(("r1", 1), incarnation="i", ledger="l")], [])
     async with voter(answering(reply)) as url, HttpAdmission([url], TOKEN) as admission:
-        poll = Poll(version=1, incarnation="i", ledger="l", number=1, epoch=0, slots=1, held=[])
+        poll = Poll(version=1, incarnation="i", ledger="l", life=1, number=1, epoch=0, slots=1, held=[])
         assert await admission.poll(poll) == reply
 
 
@@ -168,7 +168,7 @@ async def test_a_poll_can_be_cut_short() -> None:
         return web.Response()
 
     async with voter(hang) as url, HttpAdmission([url], TOKEN) as admission, asyncio.TaskGroup() as group:
-        poll = Poll(version=1, incarnation="i", ledger="l", number=1, epoch=0, slots=0, held=[], wait_s=5.0)
+        poll = Poll(version=1, incarnation="i", ledger="l", life=1, number=1, epoch=0, slots=0, held=[], wait_s=5.0)
         task = group.create_task(admission.poll(poll))
         await arrived.wait()
         task.cancel()
