@@ -7,7 +7,9 @@ a missing file is made again from a log that starts at 1, and from no other.
 
 import hashlib
 import sqlite3
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -15,23 +17,26 @@ import msgspec
 
 from cluster import durable, wal
 from cluster.database import open_reader, open_writer, unusable
-from cluster.frames import NO_OP
+from cluster.digests import EVERY, KEPT, Claim
+from cluster.frames import NO_OP, RAISE, raised_to
 from cluster.log_store import Entry
 from cluster.outcome import FailStop, Unfit
 from cluster.ports import Identity, StateMachine
+from cluster.trial import Trial
 from cluster.unfailing import Unfailing
 
 T = TypeVar("T")
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 FILE_NAME: Final = "checkpoint.db"
+BASE_VERSION: Final = 1  # of every new cluster
 INITIAL_INDEX: Final = 1  # the library's initial entry is applied by definition
 _NO_DIGEST: Final = bytes(32)
 _packed: Final = msgspec.msgpack.Encoder(order="deterministic")
 
 _SCHEMA: Final = """
 CREATE TABLE cluster_applied (
-  one INTEGER PRIMARY KEY CHECK (one = 1), format INTEGER NOT NULL, machine_version INTEGER NOT NULL,
+  one INTEGER PRIMARY KEY CHECK (one = 1), format INTEGER NOT NULL, cluster_version INTEGER NOT NULL,
   cluster_id TEXT NOT NULL, generation INTEGER NOT NULL,
   applied_index INTEGER NOT NULL, applied_term INTEGER NOT NULL, digest BLOB NOT NULL)
 """
@@ -46,6 +51,8 @@ class CheckpointStore:
         digest: sha256 over all applied entries and their results; equal on all voters at equal index.
         durable_index: what this file holds on disk for certain: the applied index at the last finished WAL checkpoint
             of this process.
+        cluster_version: what every voter can apply; commands of later versions are not taken yet.
+        marks: the newest of those digests that every voter keeps, (index, digest), oldest first.
     """
 
     def __init__(self, path: Path, identity: Identity, machine: StateMachine, log_start: int = INITIAL_INDEX) -> None:
@@ -64,6 +71,8 @@ class CheckpointStore:
         self._machine, self._path, self._identity = machine, path, identity
         self._log_start = log_start
         self._begun = False
+        self.cluster_version = BASE_VERSION
+        self.marks: deque[Claim] = deque(maxlen=KEPT)
         if log_start > INITIAL_INDEX and not path.is_file():
             raise self._too_old("it is missing")
         self._open()
@@ -77,6 +86,7 @@ class CheckpointStore:
             self._writer.close()
             raise
         self.durable_index = INITIAL_INDEX
+        self.marks.clear()  # of a state that is not the one in this file
 
     def _connect(self) -> sqlite3.Connection:
         return open_writer(self._path, "NORMAL", create=self._log_start == INITIAL_INDEX)
@@ -94,14 +104,20 @@ class CheckpointStore:
                     raise self._too_old("it is empty")
                 self._create(identity)
             row = self._writer.execute(
-                "SELECT format, machine_version, cluster_id, generation, applied_index, applied_term, digest"
+                "SELECT format, cluster_version, cluster_id, generation, applied_index, applied_term, digest"
                 " FROM cluster_applied"
             ).fetchone()
         except sqlite3.Error as error:
             raise unusable(path, error) from error
-        if row is None or row[:2] != (FORMAT, self._machine.version):
+        if row is None or row[0] != FORMAT:
             raise Unfit(
                 f"{path}: written by another version of this program; start that version, or move the file away"
+            )
+        self.cluster_version = int(row[1])
+        if self.cluster_version > self._machine.version:
+            raise Unfit(
+                f"{path}: the cluster has gone on to version {self.cluster_version}, this program knows"
+                f" {self._machine.version}; start a later version of it"
             )
         if row[2:4] != (identity.cluster_id, identity.generation):
             raise Unfit(f"{path}: it belongs to another cluster or restore generation; move it away")
@@ -114,7 +130,7 @@ class CheckpointStore:
         self._writer.execute("BEGIN IMMEDIATE")
         self._writer.execute(_SCHEMA)
         self._machine.create(self._writer)
-        row = (FORMAT, self._machine.version, identity.cluster_id, identity.generation, INITIAL_INDEX, _NO_DIGEST)
+        row = (FORMAT, BASE_VERSION, identity.cluster_id, identity.generation, INITIAL_INDEX, _NO_DIGEST)
         self._writer.execute("INSERT INTO cluster_applied VALUES (1, ?, ?, ?, ?, ?, 0, ?)", row)
         self._writer.execute("COMMIT")
 
@@ -130,11 +146,27 @@ class CheckpointStore:
             if not self._begun:
                 self._writer.execute("BEGIN IMMEDIATE")
                 self._begun = True
-            result = None if entry.command == NO_OP else self._machine.apply(self._writer, entry.command[1:])
+            result = self._make_of(entry.command)
             step = _packed.encode((self.digest, entry.index, entry.term, entry.command, result))
             self.digest = hashlib.sha256(step).digest()
         self.applied_index, self.applied_term = entry.index, entry.term
+        if entry.index % EVERY == 0:
+            self.marks.append((entry.index, self.digest))
         return result
+
+    def _make_of(self, command: bytes) -> object:
+        if command == NO_OP:
+            return None
+        if command[:1] == RAISE:
+            return self._raise_to(raised_to(command))
+        return self._machine.apply(self._writer, command[1:])
+
+    def _raise_to(self, version: int) -> int:
+        if version > self._machine.version:
+            raise FailStop(f"the cluster goes on to version {version}, this program knows {self._machine.version}")
+        self.cluster_version = max(self.cluster_version, version)
+        self._writer.execute("UPDATE cluster_applied SET cluster_version = ?", (self.cluster_version,))
+        return self.cluster_version
 
     def commit(self) -> None:
         """Commit what was applied since the last commit, the applied index and digest with it.
@@ -151,6 +183,26 @@ class CheckpointStore:
             )
             self._writer.execute("COMMIT")
         self._begun = False
+
+    @property
+    def supported_version(self) -> int:
+        """The highest cluster version that this program can apply."""
+        return self._machine.version
+
+    def claims(self) -> tuple[Claim, ...]:
+        """Return what the state was at each mark, and what it is now: (index, digest)."""
+        return (*self.marks, (self.applied_index, self.digest))
+
+    @contextmanager
+    def trial(self) -> Iterator[Trial]:
+        """Lend the state as applied so far, committed or not, to try commands on; everything is taken back."""
+        self._writer.execute("SAVEPOINT trial" if self._begun else "BEGIN IMMEDIATE")
+        yield Trial(self._writer, self._machine)  # whatever escapes is FailStop: nothing is left to tidy up for
+        if self._begun:
+            self._writer.execute("ROLLBACK TO trial")
+            self._writer.execute("RELEASE trial")
+        else:
+            self._writer.execute("ROLLBACK")
 
     def read(self, query: Callable[[sqlite3.Connection], T]) -> T:
         """Run a query on committed state, in one snapshot; it cannot write."""
@@ -192,11 +244,6 @@ class CheckpointStore:
         with Unfailing("opening checkpoint.db again"):
             self._open()
         self.durable_index = self.applied_index
-
-    @property
-    def machine_version(self) -> int:
-        """Version of the state machine whose tables it holds."""
-        return self._machine.version
 
     @property
     def path(self) -> Path:

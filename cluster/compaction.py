@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from cluster.frames import MAX_PIECE_BYTES
 from cluster.log_store import Entry
+from cluster.pieces import MAX_PIECE_BYTES
 
 
 @dataclass(frozen=True, slots=True)

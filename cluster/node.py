@@ -2,24 +2,23 @@
 
 import asyncio
 import contextlib
+import math
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Collection
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor
 from pathlib import Path
 from typing import Final, Self, TypeVar
 
 import structlog
 
-from cluster import checkpoint_store, log_store
-from cluster.audit import check_library
-from cluster.checkpoint_store import CheckpointStore
 from cluster.compaction import DEFAULT_BOUNDS, Bounds
-from cluster.identity import FolderLock, check_identity, read_identity, require_disk
-from cluster.log_store import LogStore
+from cluster.identity import FolderLock
+from cluster.opening import open_folder
 from cluster.outcome import Applied
 from cluster.ports import Clock, Identity, Leadership, Link, PeerClock, Randomness, StateMachine, Status, Timing
 from cluster.proposals import Answer, Outcome
 from cluster.replica import Replica
+from cluster.room import FreeBytes
 
 T = TypeVar("T")
 
@@ -45,6 +44,7 @@ class Node:
         self._seen = replica.leadership
         self._seen_leader: str | None = None
         self._refused = 0
+        self._trouble: str | None = None
         self._closing = False
 
     @classmethod
@@ -60,6 +60,7 @@ class Node:
         randomness: Randomness,
         timing: Timing,
         bounds: Bounds = DEFAULT_BOUNDS,
+        free_bytes: FreeBytes | None = None,
     ) -> Self:
         """Open a voter's folder, checked and locked.
 
@@ -73,37 +74,23 @@ class Node:
             randomness: for election timeouts.
             timing: Raft's lengths of time.
             bounds: when to compact, what to keep, how fast to send a snapshot.
+            free_bytes: how much may still be written; None asks the file system of the folder.
 
         Raises:
             Unfit: the folder, the configuration or the installed library cannot be used; nothing on disk was changed.
         """
-        check_library()
-        require_disk(data_dir)
-        lock = FolderLock.take(data_dir)
-        opened: list[LogStore | CheckpointStore] = []
-        try:
-            identity = read_identity(data_dir)
-            check_identity(identity, data_dir, name=name, cluster_id=cluster_id, members=members)
-            log = LogStore(data_dir / log_store.FILE_NAME)
-            opened.append(log)
-            checkpoint = CheckpointStore(data_dir / checkpoint_store.FILE_NAME, identity, machine, log.first_index)
-            opened.append(checkpoint)
-            executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="upkeep")
-            replica = Replica(
-                identity,
-                log,
-                checkpoint,
-                clock=clock,
-                randomness=randomness,
-                timing=timing,
-                executor=executor,
-                bounds=bounds,
-            )
-        except BaseException:
-            for store in reversed(opened):
-                store.close()
-            lock.release()
-            raise
+        replica, lock, executor = open_folder(
+            data_dir,
+            name=name,
+            cluster_id=cluster_id,
+            members=members,
+            machine=machine,
+            clock=clock,
+            randomness=randomness,
+            timing=timing,
+            bounds=bounds,
+            free_bytes=free_bytes,
+        )
         return cls(replica, lock, timing.tick_s, executor)
 
     async def run(self) -> None:
@@ -135,6 +122,9 @@ class Node:
         if self._replica.refused_frames != self._refused:
             self._refused = self._replica.refused_frames
             _log.warning("frames refused", since_start=self._refused)
+        was, self._trouble = self._trouble, self._replica.trouble
+        if (was is None) != (self._trouble is None):
+            _log.error("not ready", why=self._trouble) if self._trouble else _log.info("no trouble any more")
         now, leader = self._replica.leadership, self._replica.leader
         if now != self._seen:
             _log.info("role", role=now.role, term=now.term, leader=leader)
@@ -187,17 +177,23 @@ class Node:
 
     # ---- the callers' side
 
-    async def propose(self, command: bytes) -> Applied:
+    async def propose(self, command: bytes, within_s: float = math.inf, version: int = 1) -> Applied:
         """Replicate a command and return what applying it said, once this voter has committed it too.
 
-        Blocks: until it is applied, or leadership or this voter ends. If the caller is cancelled, the proposal is
-        not taken back and its outcome is unknown.
+        Args:
+            command: in the words of the state machine.
+            within_s: how long to wait at most; if it passes before the command is appended, it never will be
+                (`NotApplied(EXPIRED)`), and if after, the outcome is unknown.
+            version: which cluster version it needs; a later one than `status()` tells is `NotApplied(NOT_YET)`.
+
+        Blocks: until it is applied, `within_s` has passed, or leadership or this voter ends. If the caller is
+        cancelled, the proposal is not taken back and its outcome is unknown.
 
         Raises:
             NotApplied: it is in no log and never will be; it is safe to repeat.
             OutcomeUnknown: it may be applied now, later or never.
         """
-        return await self._answered(lambda answer: self._replica.propose(command, answer))
+        return await self._answered(lambda answer: self._replica.propose(command, answer, within_s, version))
 
     async def barrier(self) -> int:
         """Commit a no-op in the current term and return the index applied with it.
@@ -239,7 +235,7 @@ class Node:
         return self._replica.clocks()
 
     def resign(self, why: str) -> None:
-        """Step down if leading, and let another voter win the next election.
+        """Step down if leading or standing, and let another voter win the next election.
 
         Args:
             why: for the log.

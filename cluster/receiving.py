@@ -8,7 +8,7 @@ from typing import Final
 
 import structlog
 
-from cluster.frames import Piece, PieceKept
+from cluster.pieces import Piece, PieceKept
 from cluster.ports import Identity
 from cluster.snapshot_copy import INCOMING, Copy, Unsound, check_copy
 
@@ -18,10 +18,10 @@ _log = structlog.get_logger("cluster.snapshot")
 class Receiving:
     """At most one copy at a time, from one leader over one link; whatever does not fit is dropped."""
 
-    def __init__(self, folder: Path, identity: Identity, machine_version: int, executor: Executor) -> None:
+    def __init__(self, folder: Path, identity: Identity, supported_version: int, executor: Executor) -> None:
         """Begin with nothing; what an earlier life left half-received is removed."""
         self._path: Final = folder / INCOMING
-        self._identity, self._machine_version, self._executor = identity, machine_version, executor
+        self._identity, self._supported_version, self._executor = identity, supported_version, executor
         self._sender: str | None = None
         self._copy: Copy | None = None
         self._offset = 0
@@ -49,8 +49,13 @@ class Receiving:
             self.drop()
             return None
         if self._offset == piece.total:
-            self._check = self._executor.submit(check_copy, copy, self._identity, self._machine_version)
+            self._check = self._executor.submit(check_copy, copy, self._identity, self._supported_version)
         return PieceKept(piece.digest, self._offset)
+
+    def give_up(self) -> None:
+        """This disk is full: give back what the copy takes of it, unless a thread still reads it."""
+        if self._check is None or self._check.done():
+            self.done()
 
     def drop(self, sender: str | None = None) -> None:
         """Forget a half-received copy (of this sender, if one is named); one that is whole is checked and stays."""

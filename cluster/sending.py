@@ -12,7 +12,7 @@ from typing import Final
 import structlog
 
 from cluster.compaction import Bounds
-from cluster.frames import Piece, PieceKept
+from cluster.pieces import Piece, PieceKept
 from cluster.ports import Clock
 from cluster.snapshot_copy import OUTGOING, Copy, make_copy
 
@@ -66,7 +66,9 @@ class Sending:
             pins.append(self._pin)
         return min(pins, default=None)
 
-    def lead(self, lagging: Collection[str], matched: Mapping[str, int], applied: int, last: int) -> None:
+    def lead(
+        self, lagging: Collection[str], matched: Mapping[str, int], applied: int, last: int, *, may_copy: bool
+    ) -> None:
         """Begin, follow up and end transfers. After the commit of a tick of a leader, before `pieces`.
 
         Args:
@@ -74,6 +76,7 @@ class Sending:
             matched: how far each linked voter's log is known to equal this one.
             applied: committed to checkpoint.db.
             last: end of the log.
+            may_copy: whether the disk has room for a copy.
         """
         self._collect()
         for name, transfer in list(self._transfers.items()):
@@ -84,9 +87,13 @@ class Sending:
                 self._transfers[name] = _Transfer(self._now_s())
         if not self._transfers:
             self._discard()
-        elif self._job is None and self._copy is None and any(each.goal is None for each in self._transfers.values()):
+        elif may_copy and self._job is None and self._copy is None and self._wanted:
             self._pin = applied
             self._job = self._executor.submit(make_copy, self._source, self._target)
+
+    @property
+    def _wanted(self) -> bool:
+        return any(transfer.goal is None for transfer in self._transfers.values())
 
     def _ended(self, transfer: _Transfer, matched: int, last: int, *, lagging: bool) -> bool:
         """Tell whether a voter has caught up, or has stopped moving and must be tried anew."""

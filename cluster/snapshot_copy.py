@@ -56,7 +56,7 @@ def make_copy(source: Path, target: Path) -> Copy:
     return Copy(target, int(index), int(term), target.stat().st_size, _sha256(target))
 
 
-def check_copy(copy: Copy, identity: Identity, machine_version: int) -> None:
+def check_copy(copy: Copy, identity: Identity, supported_version: int) -> None:
     """Check a received copy as a whole and make its bytes durable.
 
     Blocks: for as long as reading and syncing the whole file takes.
@@ -69,10 +69,12 @@ def check_copy(copy: Copy, identity: Identity, machine_version: int) -> None:
         raise Unsound("its bytes are not those that were announced")
     with closing(open_reader(copy.path)) as db:
         row = db.execute(
-            "SELECT format, machine_version, cluster_id, generation, applied_index, applied_term FROM cluster_applied"
+            "SELECT format, cluster_version, cluster_id, generation, applied_index, applied_term FROM cluster_applied"
         ).fetchone()
-    if row is None or row[:2] != (checkpoint_store.FORMAT, machine_version):
+    if row is None or row[0] != checkpoint_store.FORMAT:
         raise Unsound("it was written by another version of this program")
+    if row[1] > supported_version:
+        raise Unsound(f"the cluster has gone on to version {row[1]}, this program knows {supported_version}")
     if row[2:4] != (identity.cluster_id, identity.generation):
         raise Unsound("it is of another cluster or restore generation")
     if row[4:] != (copy.index, copy.term):

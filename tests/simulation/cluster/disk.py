@@ -15,10 +15,12 @@ FILES = ("raft.db", "raft.db-wal", "checkpoint.db", "checkpoint.db-wal", "checkp
 
 
 class Connection:
-    """A SQLite connection with a place to die before and after every statement."""
+    """A SQLite connection with a place to die before and after every statement; on a full disk all but reads fail."""
 
-    def __init__(self, db: sqlite3.Connection, wal: Path, point: Callable[[], None]) -> None:
-        self._db, self._wal, self._point = db, wal, point
+    def __init__(
+        self, db: sqlite3.Connection, wal: Path, point: Callable[[], None], has_space: Callable[[], bool]
+    ) -> None:
+        self._db, self._wal, self._point, self._has_space = db, wal, point, has_space
         self._full = db.execute("PRAGMA synchronous").fetchone()[0] == 2
         self.durable_bytes = self._size()
 
@@ -27,6 +29,8 @@ class Connection:
 
     def execute(self, sql: str, *args: Any) -> sqlite3.Cursor:
         self._point()
+        if not sql.startswith("SELECT"):
+            self._demand_space()
         cursor = self._db.execute(sql, *args)
         if (sql == "COMMIT" and self._full) or "wal_checkpoint" in sql:
             self.synced()
@@ -38,7 +42,12 @@ class Connection:
 
     def executemany(self, sql: str, *args: Any) -> sqlite3.Cursor:
         self._point()
+        self._demand_space()
         return self._db.executemany(sql, *args)
+
+    def _demand_space(self) -> None:
+        if not self._has_space():
+            raise sqlite3.OperationalError("database or disk is full")
 
     def close(self) -> None:
         self._db.close()
@@ -48,13 +57,20 @@ class Checkpoint(CheckpointStore):
     """The real store, on connections that can die; it opens a new one when it installs a snapshot."""
 
     def __init__(
-        self, disk: "Disk", identity: Identity, machine: StateMachine, log_start: int, point: Callable[[], None]
+        self,
+        disk: "Disk",
+        identity: Identity,
+        machine: StateMachine,
+        log_start: int,
+        point: Callable[[], None],
+        has_space: Callable[[], bool],
     ) -> None:
-        self._disk, self._point = disk, point
+        self._disk, self._point, self._has_space = disk, point, has_space
         super().__init__(disk.folder / "checkpoint.db", identity, machine, log_start)
 
     def _connect(self) -> sqlite3.Connection:
-        wrapped = Connection(super()._connect(), self._disk.folder / "checkpoint.db-wal", self._point)
+        wal = self._disk.folder / "checkpoint.db-wal"
+        wrapped = Connection(super()._connect(), wal, self._point, self._has_space)
         self._disk.checkpoint_db = wrapped
         return wrapped  # type: ignore[return-value]  # stands in for the connection
 
@@ -68,12 +84,12 @@ class Disk:
         self.checkpoint_db: Connection
 
     def open(
-        self, identity: Identity, machine: StateMachine, point: Callable[[], None]
+        self, identity: Identity, machine: StateMachine, point: Callable[[], None], has_space: Callable[[], bool]
     ) -> tuple[LogStore, CheckpointStore]:
         log = LogStore(self.folder / "raft.db")
-        self._log_db = Connection(log._db, self.folder / "raft.db-wal", point)
+        self._log_db = Connection(log._db, self.folder / "raft.db-wal", point, has_space)
         log._db = self._log_db  # type: ignore[assignment]  # stands in for the connection
-        checkpoint = Checkpoint(self, identity, machine, log.first_index, point)
+        checkpoint = Checkpoint(self, identity, machine, log.first_index, point, has_space)
         return log, checkpoint
 
     def wals_synced(self) -> None:

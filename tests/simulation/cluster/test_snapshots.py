@@ -6,8 +6,11 @@ from pathlib import Path
 import pytest
 
 from cluster.compaction import Bounds
-from cluster.frames import Append, Frame, Piece, TimeoutNow, decode_frame, encode_frame
+from cluster.frames import Append, Frame, TimeoutNow, decode_frame, encode_frame
 from cluster.outcome import Applied
+from cluster.pieces import Piece
+from cluster.room import RESERVE_BYTES
+from cluster.snapshot_copy import INCOMING, OUTGOING
 from tests.simulation.cluster.machine import appended
 from tests.simulation.cluster.network import End
 from tests.simulation.cluster.world import Process, World
@@ -178,6 +181,83 @@ def test_a_handover_to_nobody_but_a_voter_that_is_sent_a_snapshot_waits_for_it(t
     assert world.run_until(lambda: world.live[late].replica.leadership.role == "leader", 5.0)
     assert world.installed == 1
     assert world.live[late].replica.read(appended) == leader.replica.read(appended)
+
+
+def test_a_receiver_whose_disk_fills_up_gives_the_copy_back_and_is_sent_another_once_there_is_room(
+    tmp_path: Path,
+) -> None:
+    world, leader, late = cluster(tmp_path)
+    world.kill(late)
+    compacted_beyond(world, leader, late)
+    under_way(world, leader, late)
+    world.free[late] = RESERVE_BYTES - 1  # from now on whatever it writes fails, and that would end it
+    world.run(1.0)
+    assert world.installed == 0
+    assert not (world.disks[late].folder / INCOMING).exists()
+    assert leader.replica._upkeep._sending.pin is None, "the log is pinned for a voter that can take nothing"
+    world.empty(late)
+    sound_at_end(world)
+    assert world.installed == 1
+
+
+def test_a_receiver_takes_no_copy_that_would_eat_its_reserve(tmp_path: Path) -> None:
+    world, leader, late = cluster(tmp_path)
+    world.kill(late)
+    compacted_beyond(world, leader, late)
+    world.free[late] = RESERVE_BYTES + 1000
+    come_back(world, late)
+    world.run(2.0)
+    assert not (world.disks[late].folder / INCOMING).exists()
+    world.empty(late)
+    sound_at_end(world)
+    assert world.installed == 1
+
+
+def test_a_leader_makes_no_copy_that_would_eat_its_reserve(tmp_path: Path) -> None:
+    world, leader, late = cluster(tmp_path)
+    world.kill(late)
+    compacted_beyond(world, leader, late)
+    world.free[leader.name] = RESERVE_BYTES + 1000
+    come_back(world, late)
+    world.run(2.0)
+    assert world.leader() is leader
+    assert not (world.disks[leader.name].folder / OUTGOING).exists()
+    world.empty(leader.name)
+    sound_at_end(world)
+    assert world.installed == 1
+
+
+@pytest.mark.parametrize("whose", ["leader", "receiver"])
+def test_no_snapshot_decides_whose_state_is_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whose: str) -> None:
+    """A copy of one side would make a majority of it, or do away with the only word against it."""
+    world, leader, late = cluster(tmp_path)
+    world.kill(late)
+    compacted_beyond(world, leader, late)
+    come_back(world, late)
+    digests = world.live[late if whose == "receiver" else leader.name].replica._digests
+    monkeypatch.setattr(digests, "_compare", lambda _: None)
+    digests.dispute = "not decided yet"
+    world.run(2.0)
+    assert world.installed == 0
+    monkeypatch.undo()
+    sound_at_end(world)
+    assert world.installed == 1
+
+
+def test_what_a_voter_said_of_its_state_does_not_outlive_an_installation(tmp_path: Path) -> None:
+    world, leader, late = cluster(tmp_path)
+    world.network.disconnect(leader.name, late)
+    third = next(name for name in world.names if name not in {late, leader.name})
+    world.network.disconnect(third, late)
+    checkpoint, digests = world.live[late].checkpoint, world.live[late].replica._digests
+    checkpoint.marks.append((2, b"x" * 32))  # a bit of it was wrong, and nobody has compared it yet
+    compacted_beyond(world, leader, late)
+    world.connect_all()
+    assert world.run_until(lambda: world.installed == 1, 20.0)
+    assert (2, b"x" * 32) not in checkpoint.marks
+    start = world.live[late].log.first_index
+    assert all(late not in claims for index, claims in digests._claims.items() if index < start)
+    sound_at_end(world)
 
 
 def test_a_cut_in_the_middle_begins_anew_over_the_next_link(tmp_path: Path) -> None:

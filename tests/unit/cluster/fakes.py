@@ -10,6 +10,7 @@ from cluster.identity import create_disk
 from cluster.log_store import LogStore
 from cluster.ports import Identity, StateMachine, Timing
 from cluster.replica import Replica
+from cluster.room import boundless
 from tests.simulation.cluster.later import LaterExecutor
 from tests.simulation.cluster.machine import Appends
 
@@ -76,6 +77,7 @@ class Bench:
         self.executor, self.bounds = LaterExecutor(), bounds
         self.clock, self.identity, self.home = ManualClock(), identity(voters=voters), home
         self.machine, self._seed = machine or Appends(), seed
+        self.free_bytes = boundless()
         if not (home / "raft.db").exists():
             create_disk(home, self.identity)
         self.open()
@@ -93,6 +95,7 @@ class Bench:
             timing=Timing(),
             executor=self.executor,
             bounds=self.bounds,
+            free_bytes=lambda: self.free_bytes,
         )
         self.links: dict[str, FakeLink] = {}
 

@@ -7,6 +7,7 @@ import pytest
 
 from cluster import durable, snapshot_copy
 from cluster.checkpoint_store import CheckpointStore
+from cluster.frames import raise_to
 from cluster.identity import create_disk
 from cluster.installing import install_steps, settle_pair
 from cluster.log_store import Entry, LogStore
@@ -191,11 +192,40 @@ def test_a_copy_that_is_not_what_was_announced_is_refused(tmp_path: Path, copy: 
     ):
         with pytest.raises(Unsound):
             check_copy(wrong, identity(), 1)
-    with pytest.raises(Unsound, match="version"):
-        check_copy(copy, identity(), 2)
+    check_copy(copy, identity(), 2)
+    with pytest.raises(Unsound, match="gone on to version 1"):
+        check_copy(copy, identity(), 0)
     with pytest.raises(Unsound, match="another cluster"):
         check_copy(copy, identity(cluster_id="other"), 1)
     noise = tmp_path / "noise"
     noise.write_bytes(b"noise" * 1000)
     with pytest.raises(Exception, match="not a database"):
         check_copy(announced(path=noise, total=5000, digest=snapshot_copy._sha256(noise)), identity(), 1)
+
+
+def test_an_installed_copy_brings_digest_term_and_cluster_version_with_it(tmp_path: Path) -> None:
+    log, checkpoint = voter(tmp_path / "leader", 30, 35)
+    log.append(raise_to(2), 36, 3)
+    machine = checkpoint._machine = Appends()
+    machine.version = 2
+    for entry in log.after(30, 6):
+        checkpoint.apply(entry)
+    checkpoint.commit()
+    made = make_copy(tmp_path / "leader" / "checkpoint.db", tmp_path / "copy")
+    with pytest.raises(Unsound, match="gone on to version 2, this program knows 1"):
+        check_copy(made, identity(), 1)
+    check_copy(made, identity(), 2)
+    behind = voter(tmp_path / "behind", 20, 25)
+    behind[1]._machine = machine
+    behind[1].marks.append((16, b"x" * 32))
+    own = Copy(tmp_path / "behind" / snapshot_copy.INCOMING, made.index, made.term, made.total, made.digest)
+    shutil.copyfile(made.path, own.path)
+    assert behind[1].finish_wal()
+    for step in install_steps(*behind, own):
+        step()
+    for what in ("applied_index", "applied_term", "digest", "cluster_version"):
+        assert getattr(behind[1], what) == getattr(checkpoint, what), what
+    assert (checkpoint.applied_term, checkpoint.cluster_version) == (3, 2)
+    assert not behind[1].marks, "it would say of its old state what it does not have any more"
+    close(behind)
+    close((log, checkpoint))

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from cluster import receiving
-from cluster.frames import Piece as Sent
-from cluster.frames import PieceKept
+from cluster.pieces import Piece as Sent
+from cluster.pieces import PieceKept
 from cluster.receiving import Receiving
 from cluster.snapshot_copy import INCOMING, Unsound
 from tests.simulation.cluster.later import LaterExecutor

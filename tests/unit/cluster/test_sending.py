@@ -4,7 +4,7 @@ import pytest
 
 from cluster import sending
 from cluster.compaction import Bounds
-from cluster.frames import Piece, PieceKept
+from cluster.pieces import Piece, PieceKept
 from cluster.sending import Sending
 from cluster.snapshot_copy import Copy
 from tests.simulation.cluster.later import LaterExecutor
@@ -33,7 +33,7 @@ class Office:
     def lead(self, *lagging: str, matched: int = 0, last: int = 60) -> list[tuple[str, int]]:
         """One tick of a leader; return what left: (voter, offset)."""
         self.sent.clear()
-        self.sending.lead(lagging, dict.fromkeys(("node2", "node3"), matched), 25, last)
+        self.sending.lead(lagging, dict.fromkeys(("node2", "node3"), matched), 25, last, may_copy=True)
         self.sending.pieces(lambda name, piece: self.sent.append((name, piece)))
         return [(name, piece.offset) for name, piece in self.sent]
 
