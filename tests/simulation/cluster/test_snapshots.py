@@ -207,6 +207,7 @@ def test_a_receiver_takes_no_copy_that_would_eat_its_reserve(tmp_path: Path) -> 
     world.free[late] = RESERVE_BYTES + 1000
     come_back(world, late)
     world.run(2.0)
+    assert world.installed == 0
     assert not (world.disks[late].folder / INCOMING).exists()
     world.empty(late)
     sound_at_end(world)
@@ -221,6 +222,7 @@ def test_a_leader_makes_no_copy_that_would_eat_its_reserve(tmp_path: Path) -> No
     come_back(world, late)
     world.run(2.0)
     assert world.leader() is leader
+    assert world.installed == 0
     assert not (world.disks[leader.name].folder / OUTGOING).exists()
     world.empty(leader.name)
     sound_at_end(world)
