@@ -199,10 +199,12 @@ def test_an_edit_of_many_schedules_after_a_takeover_waits_until_their_instants_a
         two = voter(log, name="node2")
         two.clock.step_ms += 61_000
         looks.clear()
-        seen = shares(two, looks)
+        edit = ops.Apply(operation("k2"), (), tuple(tick(name, every_s=61, schedule_id=name) for name in names))
+        asked: list[asyncio.Task[Any]] = []
+        seen = shares(two, looks, lambda: asked.append(asyncio.get_running_loop().create_task(two.runner.submit(edit))))
         async with running(two):
-            edited = ops.Apply(operation("k2"), (), tuple(tick(name, every_s=61, schedule_id=name) for name in names))
-            result = await two.runner.submit(edited)
+            await asyncio.sleep(0.5)
+            result = await asked[0]
             assert {each["outcome"] for each in result.detail["schedules"]} == {"changed"}
             assert most(seen) <= 2 * MAX_AIMED
             await asyncio.sleep(1)
