@@ -1,3 +1,5 @@
+import asyncio
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -5,7 +7,8 @@ import pytest
 from cluster.outcome import NotApplied, OutcomeUnknown, Why
 from cluster.relay import ReplyLost, Unreachable
 from runner.checkpoint.ops import Cron
-from runner.management import service
+from runner.management import rows, service
+from runner.management.service import ROWS_AT_ONCE
 from tests.unit.management.fakes import (
     NOW_MS,
     RECOVERY,
@@ -304,3 +307,29 @@ async def test_ready_means_that_a_leader_is_seen() -> None:
     voter.node.leader = None
     assert (await voter.ask("GET", "/readyz")).status == 503
     assert (await voter.ask("GET", "/healthz")).status == 200
+
+
+async def test_a_long_list_of_schedules_is_worked_out_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    voter, _ = cluster()
+    for n in range(3 * ROWS_AT_ONCE):
+        put_schedule(voter.db, spec("demo", f"s{n:03}"))
+    looked: list[None] = []
+
+    def counted(*asked: Any) -> Any:
+        looked.append(None)
+        return original(*asked)
+
+    original = rows.next_after
+    monkeypatch.setattr(rows, "next_after", counted)
+    beats: list[int] = []
+
+    def beat() -> None:
+        beats.append(len(looked))
+        if len(looked) < 3 * ROWS_AT_ONCE:
+            asyncio.get_running_loop().call_soon(beat)
+
+    asyncio.get_running_loop().call_soon(beat)
+    listed = decoded(await voter.ask("GET", "/v1/schedules"))
+    assert [row["name"] for row in listed] == [f"s{n:03}" for n in range(3 * ROWS_AT_ONCE)]
+    assert max(after - before for before, after in pairwise(beats)) <= ROWS_AT_ONCE
+    assert beats[0] <= ROWS_AT_ONCE
