@@ -17,6 +17,8 @@ from worker.protocol import CommandTarget
 
 _SCRIPT: Final = Path(__file__).with_name("keeper.py")
 _CHUNK: Final = 4096
+_LOADED_WITH: Final = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
+"""What this Python may need to start at all; no command gets it."""
 
 
 class Keeper:
@@ -65,7 +67,7 @@ class Keeper:
             try:
                 started = subprocess.Popen(  # noqa: S603 - this very Python, and a script of ours
                     [sys.executable, "-I", "-S", str(_SCRIPT), str(job), str(said)],
-                    env={host.KEEPER_VARIABLE: name},
+                    env={**_LOADED_WITH, host.KEEPER_VARIABLE: name},
                     stdin=subprocess.DEVNULL,
                     stdout=pipes[0].theirs,
                     stderr=pipes[1].theirs,
