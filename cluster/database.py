@@ -1,7 +1,11 @@
 """How this package opens a SQLite file: WAL, no implicit transactions, durability said by the caller."""
 
+import shutil
 import sqlite3
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Literal
 
 from cluster.outcome import Unfit
@@ -49,20 +53,33 @@ def open_reader(path: Path) -> sqlite3.Connection:
         raise unusable(path, error) from error
 
 
-def open_unchanged(path: Path) -> sqlite3.Connection:
-    """Open a file only to look at what never changes in it, leaving no trace in its folder.
+@contextmanager
+def unchanged(path: Path) -> Iterator[sqlite3.Connection]:
+    """Look at a file without changing a byte of it or its folder.
 
-    After a clean end there is no WAL, so the file alone is whole. After a crash SQLite must read the WAL too.
+    After a clean end there is no WAL, and the file alone is whole. After a crash any ordinary opening would fold the
+    WAL into the file, so a copy of both is looked at, elsewhere.
 
     Raises:
-        Unfit: the file cannot be opened.
+        Unfit: the file cannot be opened or copied.
     """
-    wal = path.with_name(path.name + "-wal")
-    try:
-        crashed = wal.exists() and wal.stat().st_size > 0
-        return sqlite3.connect(_uri(path, "rw" if crashed else "ro&immutable=1"), uri=True, isolation_level=None)
-    except (sqlite3.Error, OSError) as error:
-        raise unusable(path, error) from error
+    wal = path.with_name(f"{path.name}-wal")
+    with TemporaryDirectory(prefix="fencepost-") as home, ExitStack() as closing:
+        try:
+            crashed = wal.exists() and wal.stat().st_size > 0
+            uri = _uri(_copy_of(path, Path(home)), "rw") if crashed else _uri(path, "ro&immutable=1")
+            db = sqlite3.connect(uri, uri=True, isolation_level=None)
+        except (sqlite3.Error, OSError) as error:
+            raise unusable(path, error) from error
+        closing.callback(db.close)
+        yield db
+
+
+def _copy_of(path: Path, home: Path) -> Path:
+    for name in (path.name, f"{path.name}-wal"):
+        if path.with_name(name).exists():
+            shutil.copyfile(path.with_name(name), home / name)
+    return home / path.name
 
 
 def unusable(path: Path, error: Exception) -> Unfit:

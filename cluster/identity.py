@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from cluster import log_store
-from cluster.database import open_unchanged, unusable
+from cluster.database import unchanged, unusable
 from cluster.outcome import Unfit
 from cluster.ports import Identity
 
@@ -43,23 +43,30 @@ def create_disk(data_dir: Path, identity: Identity) -> None:
         raise unusable(path, error) from error
 
 
+def require_disk(data_dir: Path) -> None:
+    """Check that there is a voter's disk in this folder, touching nothing.
+
+    Raises:
+        Unfit: there is none.
+    """
+    if not (data_dir / log_store.FILE_NAME).is_file():
+        raise Unfit(f"{data_dir}: no raft.db here, so this is no voter's folder; make one with `fencepost init`")
+
+
 def read_identity(data_dir: Path) -> Identity:
     """Return who the disk in this folder is, changing nothing in it.
 
     Raises:
         Unfit: there is no voter's disk here, or it cannot be read, or its format is newer than this program's.
     """
+    require_disk(data_dir)
     path = data_dir / log_store.FILE_NAME
-    if not path.is_file():
-        raise Unfit(f"{data_dir}: no raft.db here, so this is no voter's folder; make one with `fencepost init`")
-    db = open_unchanged(path)
     try:
-        row = db.execute("SELECT format, cluster_id, generation, name, disk_id FROM identity").fetchone()
-        members = dict(db.execute("SELECT name, disk_id FROM member ORDER BY name"))
+        with unchanged(path) as db:
+            row = db.execute("SELECT format, cluster_id, generation, name, disk_id FROM identity").fetchone()
+            members = dict(db.execute("SELECT name, disk_id FROM member ORDER BY name"))
     except sqlite3.Error as error:
         raise unusable(path, error) from error
-    finally:
-        db.close()
     if row is None or row[0] != log_store.FORMAT:
         raise Unfit(f"{path}: format {row and row[0]}, this program knows {log_store.FORMAT}; start the newer version")
     return Identity(cluster_id=row[1], generation=row[2], name=row[3], disk_id=row[4], members=members)

@@ -7,7 +7,7 @@ import asyncio
 import errno
 import socket as sockets
 import traceback
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, NoReturn
@@ -86,6 +86,12 @@ class SocketRoute:
     handler: Callable[[web.WebSocketResponse, Principal], Awaitable[None]]
     max_message_bytes: int = 4 << 20
     heartbeat_s: float = 2.0
+
+
+def forbidden(role: str, roles: Collection[str]) -> Problem:
+    """Return the answer to a known principal whose role may not use a path."""
+    may = " or ".join(sorted(roles))
+    return Problem(403, "Forbidden", f"The role {role!r} may not use this path; it needs: {may}.", "not_done")
 
 
 @contextmanager
@@ -201,7 +207,7 @@ class Listener:
             raise unauthorized()
         route, params = self._table.find(request.method, request.rel_url.raw_path)
         if principal.role not in route.roles:
-            raise Problem(403, "Forbidden", f"The role {principal.role!r} may not use this path.", "not_done")
+            raise forbidden(principal.role, route.roles)
         if isinstance(route, SocketRoute):
             return await _serve_socket(request, route, principal)
         reply = await route.handler(

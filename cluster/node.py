@@ -13,7 +13,7 @@ import structlog
 from cluster import checkpoint_store, log_store
 from cluster.audit import check_library
 from cluster.checkpoint_store import CheckpointStore
-from cluster.identity import FolderLock, check_identity, read_identity
+from cluster.identity import FolderLock, check_identity, read_identity, require_disk
 from cluster.log_store import LogStore
 from cluster.outcome import Applied
 from cluster.ports import Clock, Identity, Leadership, Link, PeerClock, Randomness, StateMachine, Status, Timing
@@ -78,23 +78,19 @@ class Node:
             Unfit: the folder, the configuration or the installed library cannot be used; nothing on disk was changed.
         """
         check_library()
-        identity = read_identity(data_dir)
-        check_identity(identity, data_dir, name=name, cluster_id=cluster_id, members=members)
+        require_disk(data_dir)
         lock = FolderLock.take(data_dir)
         opened: list[LogStore | CheckpointStore] = []
         try:
+            identity = read_identity(data_dir)
+            check_identity(identity, data_dir, name=name, cluster_id=cluster_id, members=members)
             log = LogStore(data_dir / log_store.FILE_NAME)
             opened.append(log)
             checkpoint = CheckpointStore(data_dir / checkpoint_store.FILE_NAME, identity, machine)
             opened.append(checkpoint)
+            free = free_bytes or free_bytes_of(data_dir)
             replica = Replica(
-                identity,
-                log,
-                checkpoint,
-                clock=clock,
-                randomness=randomness,
-                timing=timing,
-                free_bytes=free_bytes or free_bytes_of(data_dir),
+                identity, log, checkpoint, clock=clock, randomness=randomness, timing=timing, free_bytes=free
             )
         except BaseException:
             for store in reversed(opened):

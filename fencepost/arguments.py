@@ -1,23 +1,33 @@
 """The words of the command line, and nothing of what they do."""
 
 import argparse
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, NoReturn, TypeAlias
 
 from fencepost.address import HIGHEST_PORT, is_host
+from fencepost.faults import Mistake
 from fencepost.layout import LOOPBACK, MANAGEMENT_OFFSET, MAX_WORKERS, VOTERS
 from runner.checkpoint.records import RunState
 
 MAX_INSTANTS: Final = 10_000
+MAX_STATEMENT_CHARS: Final = 1_024
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line like every other mistake, without the usage in front."""
+
+    def error(self, message: str) -> NoReturn:
+        raise Mistake(f"{message} (`{self.prog} --help` shows what is right)")
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser; what it puts into `command` names the command."""
-    top = argparse.ArgumentParser(
+    """Return the parser; what it puts into `command` names the command. It raises Mistake for wrong usage."""
+    top = _Parser(
         prog="fencepost",
         description="A Raft-replicated schedule runner that never launches the same work twice, and says Unknown when it cannot know.",
-        epilog="Exit codes: 0 done, 1 refused or failed, 2 usage, 3 outcome unknown, 10 apply --dry-run found changes.",
+        epilog="Exit codes: 0 done, 1 refused, failed or not launched, 2 usage, 3 outcome unknown, 10 apply --dry-run found changes.",
     )
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _processes(commands)
@@ -27,7 +37,7 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001  # it has no public name
+Commands: TypeAlias = "argparse._SubParsersAction[_Parser]"  # noqa: SLF001  # it has no public name
 
 
 def _processes(commands: Commands) -> None:
@@ -68,12 +78,13 @@ def _changes(commands: Commands) -> None:
     ):
         _change(commands, name, what).add_argument("schedule", metavar="NS/NAME")
     cancel = _change(commands, "cancel", "cancel a run; it is Cancelled only once the stop is confirmed")
-    cancel.add_argument("run_id", metavar="RUN")
+    cancel.add_argument("run_id", metavar="RUN", type=_text)
     attest = _change(commands, "attest", "state, as a named human, that nothing of an attempt is alive")
-    attest.add_argument("run_id", metavar="RUN")
+    attest.add_argument("run_id", metavar="RUN", type=_text)
     attest.add_argument("attempt", metavar="N", type=_between(1, 1_000_000))
     for name in ("--attester", "--statement", "--evidence"):
-        attest.add_argument(name, required=True, metavar="NAME" if name == "--attester" else "TEXT")
+        metavar = "NAME" if name == "--attester" else "TEXT"
+        attest.add_argument(name, required=True, type=_statement, metavar=metavar)
     attest.add_argument(
         "--row-revision",
         type=_between(0, 2**63 - 1),
@@ -90,9 +101,9 @@ def _reads(commands: Commands) -> None:
     runs.add_argument("--state", choices=[state.value for state in RunState])
     runs.add_argument("--limit", type=_between(1, 1_000), default=50, metavar="N")
     events = _read(commands, "events", "the trail of transitions, newest first")
-    events.add_argument("--run", dest="run_id", metavar="RUN")
+    events.add_argument("--run", dest="run_id", metavar="RUN", type=_text)
     events.add_argument("--limit", type=_between(1, 1_000), default=50, metavar="N")
-    _read(commands, "show", "one run, its attempts and events").add_argument("run_id", metavar="RUN")
+    _read(commands, "show", "one run, its attempts and events").add_argument("run_id", metavar="RUN", type=_text)
 
 
 def _next(commands: Commands) -> None:
@@ -139,6 +150,27 @@ def _between(low: int, high: int) -> Callable[[str], int]:
         return int(text)
 
     return number
+
+
+def _text(text: str) -> str:
+    """Return an argument that is sent to a voter: bytes that are no UTF-8 arrive here as surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise argparse.ArgumentTypeError("it is not UTF-8 text") from None
+    return text
+
+
+def _statement(text: str) -> str:
+    """Return words that go on record: one line, since a second one or an escape could pass for another record."""
+    if any(unicodedata.category(letter) in _UNSEEN for letter in _text(text)):
+        raise argparse.ArgumentTypeError("one line of plain text is right, without line ends and control characters")
+    if not text.strip() or len(text) > MAX_STATEMENT_CHARS:
+        raise argparse.ArgumentTypeError(f"not blank, and at most {MAX_STATEMENT_CHARS} characters, is right")
+    return text
+
+
+_UNSEEN: Final = frozenset({"Cc", "Cf", "Cn", "Co", "Zl", "Zp"})
 
 
 def _host(text: str) -> tuple[str, str]:

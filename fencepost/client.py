@@ -15,7 +15,7 @@ from urllib.parse import urlencode, urlsplit
 import msgspec
 
 from fencepost.config import ClientConfig
-from fencepost.faults import Failure, Uncertain
+from fencepost.faults import Failure, Uncertain, Unfitting
 
 CONNECT_S: Final = 3.0
 ANSWER_S: Final = 20.0
@@ -153,7 +153,7 @@ class Client:
             if _is_uncertain(reply):
                 raise Uncertain(key, reply.words())
             if not _is_passing(reply):
-                raise Failure(reply.words())
+                raise _refusal(reply)
             last = reply
         return last
 
@@ -171,7 +171,7 @@ class Client:
             if reply.status < http.HTTPStatus.BAD_REQUEST:
                 return _content(reply, lost=Failure(f"{url}: the answer cannot be read"))
             if reply.status < http.HTTPStatus.INTERNAL_SERVER_ERROR and not _is_passing(reply):
-                raise Failure(reply.words())
+                raise _refusal(reply)
             trouble = reply.words()
         raise Failure(trouble or self._nobody())
 
@@ -228,6 +228,11 @@ def _content(reply: _Reply, lost: Exception) -> Answer:
     except ValueError:
         raise lost from None
     return Answer(content, reply.headers.get(STALE))
+
+
+def _refusal(reply: _Reply) -> Failure:
+    kind = Unfitting if reply.status == http.HTTPStatus.UNPROCESSABLE_ENTITY else Failure
+    return kind(reply.words())
 
 
 def _is_uncertain(reply: _Reply) -> bool:

@@ -11,7 +11,7 @@ import msgspec
 from fencepost import keys, output
 from fencepost.client import Answer, Client
 from fencepost.config import NAME, NAME_FORM
-from fencepost.faults import Exit, Failure, Mistake, Uncertain
+from fencepost.faults import Exit, Failure, Mistake, Uncertain, Unfitting, Unwritten
 from fencepost.nearest import quoted
 from fencepost.schedule_file import load_schedules
 from runner.management.bodies import AttestBody, CancelBody, ScheduleName
@@ -22,7 +22,7 @@ class Shell:
     """What a client command works with.
 
     Attributes:
-        say: writes one text to standard output.
+        say: writes one text to standard output, or raises Unwritten.
         warn: writes one line to standard error.
         fresh_key: mints an operation key.
     """
@@ -54,6 +54,7 @@ def run(arguments: Namespace, shell: Shell) -> Exit:
         Mistake: an argument or a file cannot be meant so.
         Failure: refused, or not done for certain.
         Uncertain: a change was sent and its reply is lost.
+        Unwritten: what was read could not be written.
     """
     return COMMANDS[arguments.command](arguments, shell)
 
@@ -89,9 +90,18 @@ def _show(arguments: Namespace, shell: Shell) -> Exit:
 
 def _apply(arguments: Namespace, shell: Shell) -> Exit:
     body = msgspec.json.encode(load_schedules(arguments.file))
-    if not arguments.dry_run:
-        return _changed(arguments, shell, "/v1/apply", body)
-    preview = shell.client.rehearse("/v1/apply", body, _key(arguments, shell)).content
+    try:
+        return (
+            _rehearsed(arguments, shell, body) if arguments.dry_run else _changed(arguments, shell, "/v1/apply", body)
+        )
+    except Unfitting as fault:
+        raise Unfitting(f"{arguments.file}: {fault}") from fault
+
+
+def _rehearsed(arguments: Namespace, shell: Shell, body: bytes) -> Exit:
+    answer = shell.client.rehearse("/v1/apply", body, _key(arguments, shell))
+    _warn_if_stale(shell, answer)
+    preview = answer.content
     shell.say(_told(preview, output.preview))
     return Exit.CHANGES if any(preview.get(key) for key in ("creates", "changes", "pools")) else Exit.DONE
 
@@ -161,9 +171,18 @@ def _shown(arguments: Namespace, shell: Shell, answer: Answer, text: Callable[[A
 
 
 def _changed(arguments: Namespace, shell: Shell, path: str, body: bytes) -> Exit:
-    answer = shell.client.change(path, body, _key(arguments, shell))
-    shell.say(output.outcome(answer.content))
-    return Exit.DONE
+    """Ask for a change and say what became of it; it is done whether or not that can be written down."""
+    key = _key(arguments, shell)
+    done = shell.client.change(path, body, key).content
+    try:
+        shell.say(output.outcome(done))
+    except (Unwritten, KeyboardInterrupt) as fault:
+        what = "on record" if output.is_skipped(done) else "done"
+        shell.warn(f"{what} (key {key}), but {str(fault) or 'interrupted while writing the output'}")
+    if not output.is_skipped(done):
+        return Exit.DONE
+    shell.warn(f"not launched: {output.skipped(done)}")
+    return Exit.REFUSED
 
 
 def _told(content: Any, text: Callable[[Any], str]) -> str:  # noqa: ANN401  # whatever JSON can hold

@@ -18,7 +18,8 @@ from cluster.ports import Timing as RaftTiming
 from fencepost.address import Address, BadAddress, calling, is_loopback, listening
 from fencepost.nearest import quoted
 from fencepost.timing import seconds_of
-from fencepost.toml_file import Keys, TomlFile
+from fencepost.toml_file import TomlFile
+from fencepost.toml_lines import Keys
 from runner.settings import Timing as RunnerTiming
 from worker.protocol import MAX_ITEMS, MAX_POLL_S
 from worker.timing import Timing as WorkerTiming

@@ -1,5 +1,6 @@
 """How a command ends: the exit codes (DESIGN 9), and the errors that lead to them."""
 
+import errno
 from enum import IntEnum
 
 
@@ -24,6 +25,10 @@ class Failure(Exception):
     """It was refused, or could not be done, and for certain was not done. The text is one line."""
 
 
+class Unfitting(Failure):
+    """A voter refused what was sent because of what it says, not because of how things stand (HTTP 422)."""
+
+
 class Uncertain(Exception):
     """A change was sent and its reply is lost: it may be done now, later or never; the same key repeats it safely."""
 
@@ -40,3 +45,12 @@ class Uncertain(Exception):
     def repeat_with(self) -> str:
         """Return the options that make the same command the same change."""
         return f"--key {self.key} {self.also}".rstrip()
+
+
+class Unwritten(Exception):
+    """Standard output took not all of what there was to say. The text is the end of a line."""
+
+    def __init__(self, fault: OSError) -> None:
+        """Keep the system's reason."""
+        super().__init__(f"the output could not be written: {fault.strerror or type(fault).__name__}")
+        self.reader_left = fault.errno == errno.EPIPE

@@ -1,5 +1,6 @@
 """The console command: what a person typed to an exit code, with one line on standard error for everything that went wrong."""
 
+import errno
 import io
 import os
 import secrets
@@ -8,14 +9,16 @@ import time
 import uuid
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import TextIO
 
 from cluster.outcome import Unfit
 from fencepost import commands, init, keys, output
 from fencepost.arguments import parser
 from fencepost.client import Client, Patience
 from fencepost.config import load_client
-from fencepost.faults import Exit, Failure, Mistake, Uncertain
+from fencepost.faults import Exit, Failure, Mistake, Uncertain, Unwritten
 from fencepost.layout import Layout
 from fencepost.next import following, instant_ms
 
@@ -23,27 +26,23 @@ INTERRUPTED = 130  # what shells say of a command that Ctrl-C ended
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns its exit code (argparse exits with 2 by itself)."""
+    """Run one command; returns its exit code (argparse exits by itself after --help)."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal without UTF-8 is no reason to fail
-    arguments = parser().parse_args(argv)
     try:
-        code = _dispatch(arguments, os.environ)
-        sys.stdout.flush()
+        return _dispatch(parser().parse_args(argv), os.environ)
     except Mistake as fault:
         return _ended(str(fault), Exit.USAGE)
     except (Failure, Unfit) as fault:
         return _ended(str(fault), Exit.REFUSED)
     except Uncertain as fault:
         _warn(str(fault))
-        sys.stderr.write(f"outcome unknown; repeat with {fault.repeat_with()}\n")
+        _complain(f"outcome unknown; repeat with {fault.repeat_with()}")
         return Exit.UNKNOWN
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains when it ends
-        return Exit.REFUSED
+    except Unwritten as fault:  # only what reads comes here: a change that was done stays done
+        return Exit.REFUSED if fault.reader_left else _ended(str(fault), Exit.REFUSED)
     except KeyboardInterrupt:
         return _ended("interrupted", INTERRUPTED)
-    return code
 
 
 def _dispatch(arguments: Namespace, environ: Mapping[str, str]) -> int:
@@ -73,7 +72,10 @@ def _init(arguments: Namespace) -> Exit:
         hosts=_hosts(arguments),
     )
     init.create(arguments.folder, layout, secrets.token_hex)
-    _say(f"created {arguments.folder}: {', '.join(layout.files())}")
+    try:
+        _say(f"created {arguments.folder}: {', '.join(layout.files())}")
+    except Unwritten as fault:
+        _warn(f"created {arguments.folder}; {fault}")
     return Exit.DONE
 
 
@@ -112,11 +114,35 @@ def _wall_ms() -> int:
 
 
 def _say(text: str) -> None:
-    sys.stdout.write(text + "\n")
+    """Write one text to standard output, all of it or Unwritten: what stays in a buffer may be lost in silence."""
+    if sys.stdout is None:  # closed before we began
+        raise Unwritten(OSError(errno.EBADF, os.strerror(errno.EBADF)))
+    try:
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+    except OSError as fault:
+        _give_up(sys.stdout)
+        raise Unwritten(fault) from fault
 
 
 def _warn(line: str) -> None:
-    sys.stderr.write(f"fencepost: {line}\n")
+    _complain("fencepost: " + "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in line))
+
+
+def _complain(line: str) -> None:
+    """Write one line to standard error; where it cannot be written, the exit code has to do."""
+    with suppress(OSError):
+        try:
+            if sys.stderr is not None:
+                sys.stderr.write(line + "\n")
+        except OSError:
+            _give_up(sys.stderr)
+
+
+def _give_up(stream: TextIO | None) -> None:
+    """Let a stream write to nowhere, or the interpreter fails once more on what it still holds when it ends."""
+    if stream is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _ended(line: str, code: int) -> int:

@@ -109,19 +109,22 @@ def status(answer: Row) -> str:
 def run(answer: Row) -> str:
     """Return one run: what is known of it, what is not and why, its attempts and its events."""
     keys = ("namespace", "schedule", "scheduled_for", "triggered_at", "run_id", "state", "reason")
-    parts = [
-        table(["KEY", "VALUE"], [(key, answer[key]) for key in keys if key in answer]),
-        table(
-            ["N", "STATE", "WORKER", "INCARNATION", "EPOCH", "PERMIT", "STARTED", "ENDED", "EXIT", "REASON"],
-            [[each[key] for key in _ATTEMPT] for each in answer["attempts"]],
-        ),
-        *(f"attempt {each['n']} said: {cell(each['evidence'])}" for each in answer["attempts"] if each["evidence"]),
-        *(f"end of its output: {cell(each['tail'])}" for each in answer["attempts"] if each["tail"]),
-        events(answer["events"]),
-    ]
-    if answer["unknown_because"]:
-        parts.insert(1, f"Unknown because: {cell(answer['unknown_because'])}")
-    return "\n\n".join(parts)
+    attempts = answer["attempts"]
+    because = "Unknown because" if answer["state"] == "Unknown" else "Not known because"
+    return "\n\n".join(
+        [
+            table(["KEY", "VALUE"], [(key, answer[key]) for key in keys if key in answer]),
+            *([f"Waits for: {cell(answer['waits_for'])}"] if answer.get("waits_for") else []),
+            *([f"{because}: {cell(answer['unknown_because'])}"] if answer["unknown_because"] else []),
+            table(
+                ["N", "STATE", "WORKER", "INCARNATION", "EPOCH", "PERMIT", "STARTED", "ENDED", "EXIT", "REASON"],
+                [[_shown(each, key) for key in _ATTEMPT] for each in attempts],
+            ),
+            *(_lines(f"said of attempt {each['n']}", each["evidence"]) for each in attempts if each["evidence"]),
+            *(_lines(f"end of the output of attempt {each['n']}", each["tail"]) for each in attempts if each["tail"]),
+            events(answer["events"]),
+        ]
+    )
 
 
 def preview(answer: Row) -> str:
@@ -131,7 +134,8 @@ def preview(answer: Row) -> str:
         for verb, key in (("create", "creates"), ("change", "changes"))
         for name in answer[key]
     ]
-    lines += [f"would change pool {cell(name)}" for name in answer["pools"]]
+    fresh = answer.get("new_pools", ())
+    lines += [f"would {'create' if name in fresh else 'change'} pool {cell(name)}" for name in answer["pools"]]
     lines += [f"unchanged {cell(name)}" for name in answer["unchanged"]]
     return "\n".join(lines)
 
@@ -139,14 +143,38 @@ def preview(answer: Row) -> str:
 def outcome(answer: object) -> str:
     """Return what a change that was done was answered with, one line for each thing it says."""
     told = answer if isinstance(answer, Mapping) else {}
-    lines = ["done before, under this key" if told.get("again") else "done"]
+    done = "on record, not launched" if is_skipped(told) else "done"
+    lines = [f"{done} before, under this key" if told.get("again") else done]
     for key, value in told.items():
         each = value if isinstance(value, list) else [value]
         lines += [f"{cell(key)}: {_named(one)}" for one in each if key != "again"]
     return "\n".join(lines)
 
 
+def is_skipped(answer: object) -> bool:
+    """Return whether a trigger was answered with a run that policy decided not to launch."""
+    return isinstance(answer, Mapping) and answer.get("state") == "Skipped"
+
+
+def skipped(answer: Row) -> str:
+    """Return why a triggered run is not launched, as one line."""
+    reason = cell(answer.get("reason"))
+    why = _SKIPPED.get(reason, reason)
+    return f"run {cell(answer.get('run_id'))} is on record as Skipped ({why})"
+
+
+_SKIPPED = {"overlap": "overlap: an earlier run of this schedule is still open"}
 _ATTEMPT = ("n", "state", "worker", "incarnation", "epoch", "permit", "started_at", "ended_at", "exit_code", "reason")
+
+
+def _lines(title: str, text: str) -> str:
+    """Return a text of several lines under its title, each line printable by itself."""
+    return "\n".join([f"{title}:", *(f"  {cell(line)}" for line in text.rstrip("\n").split("\n"))])
+
+
+def _shown(attempt: Row, key: str) -> object:
+    lost = key == "state" and attempt.get("unresolved")
+    return f"{attempt[key]}, unresolved" if lost else attempt[key]
 
 
 def _named(value: object) -> str:

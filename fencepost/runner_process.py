@@ -7,7 +7,7 @@ import socket
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import structlog
 
@@ -15,6 +15,7 @@ from cluster.bearer import Bearers, Principal
 from cluster.listener import Listener, Route, SocketRoute, bound
 from cluster.node import Node
 from cluster.outcome import FailStop
+from cluster.ports import Clock, Status
 from cluster.relay import RelayClient
 from cluster.routes import cluster_routes
 from cluster.websocket import Peers
@@ -26,10 +27,12 @@ from runner.admission.service import Admission
 from runner.checkpoint.machine import TABLES, Checkpoint
 from runner.management.routes import management_routes, relay_handler
 from runner.management.service import Management
+from runner.management.words import FIRST_ELECTION
 from runner.service import Runner
 
 MAX_MANAGEMENT_BODY_BYTES: Final = 1 << 20
 READY_LOOK_S: Final = 0.02
+LEADERLESS_S: Final = 5.0
 
 _log = structlog.get_logger("fencepost.runner")
 
@@ -129,11 +132,10 @@ async def _run(config: NodeConfig, node: Node, peers: Peers, runner: Runner, lis
             for name, part in (("the voter", node.run()), ("its links", peers.run()), ("the runner", runner.run()))
         ]
         parts += [group.create_task(or_end_now(endless("a listener", each.watch()), FailStop)) for each in listeners]
-        await _until_leader(node, stopping)
+        _log.info("listening", **_addresses(config))
+        await until_leader(node, SystemClock(), stopping)
         if not stopping.is_set():
-            _log.info(
-                "ready", **{name: str(getattr(config.listen, name)) for name in ("cluster", "admission", "management")}
-            )
+            _log.info("ready", **_addresses(config))
         await stopping.wait()
         _log.info("stopping")
         await runner.stand_down("this voter is stopping")
@@ -142,7 +144,30 @@ async def _run(config: NodeConfig, node: Node, peers: Peers, runner: Runner, lis
     _log.info("stopped")
 
 
-async def _until_leader(node: Node, stopping: asyncio.Event) -> None:
-    """Return once a leader is seen, or a signal came."""
-    while node.status().leader is None and not stopping.is_set():  # noqa: ASYNC110 - a leader is learned without an event
+def _addresses(config: NodeConfig) -> dict[str, str]:
+    return {name: str(getattr(config.listen, name)) for name in ("cluster", "admission", "management")}
+
+
+class Voter(Protocol):
+    """What says whether a leader is seen."""
+
+    def status(self) -> Status:
+        """Return the voter's own view."""
+        ...
+
+
+async def until_leader(voter: Voter, clock: Clock, stopping: asyncio.Event) -> None:
+    """Return once a leader is seen, or a signal came; says once whom it lacks if that takes long."""
+    began_s, is_said = clock.mono_s(), False
+    while (status := voter.status()).leader is None and not stopping.is_set():
+        if not is_said and clock.mono_s() - began_s >= LEADERLESS_S:
+            is_said = True
+            others = [each for each in status.voters if each.name != status.name]
+            _log.warning(
+                "no leader seen",
+                for_s=LEADERLESS_S,
+                hint=FIRST_ELECTION,
+                connected=[each.name for each in others if each.connected],
+                not_connected=[each.name for each in others if not each.connected],
+            )
         await asyncio.sleep(READY_LOOK_S)

@@ -6,19 +6,19 @@ of the shortest prefix of the file that parses and holds the path (WIRE: Config)
 
 import re
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
 import msgspec
 
+from fencepost import toml_lines
 from fencepost.faults import Mistake
 from fencepost.nearest import quoted, suggestion
+from fencepost.toml_lines import Keys
 
-MAX_BYTES: Final = 4 << 20
-MAX_PREFIXES: Final = 200  # parsed in search of one line; beyond that the error has none
+MAX_BYTES: Final = 1 << 20  # as much as one apply may carry
 
-Keys = tuple[str | int, ...]
 T = TypeVar("T")
 
 _AT: Final = re.compile(r"(?P<what>.*?)(?: - at `(?P<path>[^`]*)`)?", re.DOTALL)
@@ -40,7 +40,7 @@ class TomlFile:
     def __init__(self, path: Path, text: str, table: dict[str, Any]) -> None:
         self.path = path
         self.table = table
-        self._lines = text.split("\n")
+        self._text = text
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -55,7 +55,7 @@ class TomlFile:
         except OSError as fault:
             raise Mistake(f"{path}: cannot be read: {fault.strerror}") from fault
         if len(raw) > MAX_BYTES:
-            raise Mistake(f"{path}: longer than {MAX_BYTES} bytes; split it")
+            raise Mistake(f"{path}: longer than {MAX_BYTES} bytes, the most that a file may have; split it")
         try:
             text = raw.decode("utf-8")
         except UnicodeDecodeError as fault:
@@ -81,20 +81,10 @@ class TomlFile:
 
     def line_of(self, keys: Keys) -> int | None:
         """Return the line, from 1, with which the shortest prefix of the file parses and holds a path."""
-        low, high, found, left = 1, len(self._lines), None, MAX_PREFIXES
-        while low <= high:
-            middle = at = (low + high) // 2
-            while (table := self._prefix(at)) is None and at <= high and left:
-                at, left = at + 1, left - 1
-            if not left:
-                return None
-            if table is None or at > high:
-                high = middle - 1
-            elif _holds(table, keys):
-                found, high = at, middle - 1
-            else:
-                low = at + 1
-        return found
+        try:
+            return toml_lines.line_of(self._text, keys)
+        except RecursionError:  # this call stands deeper than the one that parsed the file
+            return None
 
     def mistake(self, keys: Keys, words: str) -> Mistake:
         """Return the error for what stands at a path."""
@@ -115,21 +105,6 @@ class TomlFile:
         except msgspec.ValidationError as fault:
             keys, words = _explain(str(fault), form)
             raise self.mistake(keys, name(keys) + words) from fault
-
-    def _prefix(self, lines: int) -> dict[str, Any] | None:
-        try:
-            return tomllib.loads("\n".join(self._lines[:lines]))
-        except ValueError:
-            return None
-
-
-def _holds(value: Any, keys: Sequence[str | int]) -> bool:  # noqa: ANN401  # whatever TOML can hold
-    for key in keys:
-        listed = isinstance(value, list) and isinstance(key, int) and key < len(value)
-        if not listed and not (isinstance(value, dict) and key in value):
-            return False
-        value = value[key]
-    return True
 
 
 def _explain(text: str, form: type) -> tuple[Keys, str]:

@@ -41,7 +41,7 @@ def preview(db: sqlite3.Connection, body: ApplyBody) -> PreviewForm:
     Raises:
         Problem: 422: a schedule names a pool that neither the body nor the checkpoint has.
     """
-    limits = {pool.name: pool.limit for pool in queries.pools(db)}
+    limits = queries.pool_limits(db)
     known = limits.keys() | {pool.name for pool in body.pools}
     creates, changes, unchanged = [], [], []
     for each in body.schedules:
@@ -61,7 +61,8 @@ def preview(db: sqlite3.Connection, body: ApplyBody) -> PreviewForm:
         else:
             changes.append(title)
     pools = [pool.name for pool in body.pools if limits.get(pool.name) != pool.limit]
-    return PreviewForm(creates=creates, changes=changes, unchanged=unchanged, pools=pools)
+    new_pools = [name for name in pools if name not in limits]
+    return PreviewForm(creates=creates, changes=changes, unchanged=unchanged, pools=pools, new_pools=new_pools)
 
 
 def check(body: ApplyBody, principal: Principal) -> None:

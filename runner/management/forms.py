@@ -101,6 +101,7 @@ class ShowForm(Struct, frozen=True, kw_only=True):
         not_before: no claim before this instant.
         events: newest first.
         unknown_because: what is known and what is not, in words; null if nothing is uncertain.
+        waits_for: what a Pending run waits for, in words; null for any other run.
     """
 
     namespace: str
@@ -120,6 +121,7 @@ class ShowForm(Struct, frozen=True, kw_only=True):
     attempts: list[AttemptInFull]
     events: list[EventForm]
     unknown_because: str | None
+    waits_for: str | None
 
 
 class PlannedForm(Struct, frozen=True):
@@ -205,10 +207,16 @@ class StatusForm(Struct, frozen=True, kw_only=True):
 
 
 class PreviewForm(Struct, frozen=True, kw_only=True):
-    """What an apply would do, as `namespace/name` and pool names; `apply?dry_run=true` writes nothing."""
+    """What an apply would do, as `namespace/name` and pool names; `apply?dry_run=true` writes nothing.
+
+    Attributes:
+        pools: those that would get another limit, new ones included.
+        new_pools: those of them that do not exist yet.
+    """
 
     dry_run: Literal[True] = True
     creates: list[str]
     changes: list[str]
     unchanged: list[str]
     pools: list[str]
+    new_pools: list[str]

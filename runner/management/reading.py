@@ -1,6 +1,7 @@
 """Queries of a checkpoint as the forms that are answered; each sees only the principal's namespaces."""
 
 import sqlite3
+from collections.abc import Iterator
 from typing import Final
 
 from cluster.bearer import Principal
@@ -10,14 +11,21 @@ from runner.checkpoint.records import Event, Run, RunState, SkipRange
 from runner.management.authorization import may_touch
 from runner.management.forms import EventForm, RangeForm, RunForm, ScheduleForm, ShowForm
 from runner.management.rows import event_form, range_form, run_form, schedule_form, show_form
+from runner.management.words import waits_for
 
 MOST_ROWS: Final = 1_000
 
 
-def schedules(db: sqlite3.Connection, principal: Principal) -> list[ScheduleForm]:
-    """Return every schedule, by namespace and name."""
+def schedules(db: sqlite3.Connection, principal: Principal) -> Iterator[ScheduleForm | None]:
+    """Read every schedule now, by namespace and name, and work out each form only as it is taken.
+
+    The next instant costs a look into the calendar; what may not be seen is None, so that each step is a short one.
+    """
     now_ms = queries.head(db).now_ms
-    return [schedule_form(row, now_ms) for row in queries.schedules(db) if may_touch(principal, row.spec.namespace)]
+    return (
+        schedule_form(row, now_ms) if may_touch(principal, row.spec.namespace) else None
+        for row in queries.each_schedule(db)
+    )
 
 
 def runs(
@@ -47,7 +55,8 @@ def show(db: sqlite3.Connection, principal: Principal, run_id: str) -> ShowForm:
         Problem: 404: there is no such run, or it is not of the principal's namespaces.
     """
     run = visible_run(db, principal, run_id)
-    return show_form(run, queries.attempts(db, run_id), queries.events(db, run_id=run_id, limit=MOST_ROWS))
+    events = queries.events(db, run_id=run_id, limit=MOST_ROWS)
+    return show_form(run, queries.attempts(db, run_id), events, _waits_for(db, run))
 
 
 def events(db: sqlite3.Connection, principal: Principal, run_id: str | None, limit: int) -> list[EventForm]:
@@ -74,6 +83,20 @@ def visible_run(db: sqlite3.Connection, principal: Principal, run_id: str) -> Ru
     if run is None or not may_touch(principal, run.namespace):
         raise Problem(404, "Not Found", f"There is no run {run_id!r}; `fencepost runs` lists them.", "not_done")
     return run
+
+
+def _waits_for(db: sqlite3.Connection, run: Run) -> str | None:
+    if run.state is not RunState.PENDING:
+        return None
+    schedule = queries.schedule(db, run.schedule_id)
+    line = queries.runs(db, schedule_id=run.schedule_id, state=RunState.PENDING, limit=MOST_ROWS)
+    return waits_for(
+        run,
+        slot_run_id=None if schedule is None else schedule.slot_run_id,
+        first_in_line=min(each.run_id for each in line if isinstance(each, Run)),
+        pool=queries.pool(db, run.pool),
+        now_ms=queries.head(db).now_ms,
+    )
 
 
 def _schedule_id(db: sqlite3.Connection, principal: Principal, named: tuple[str, str]) -> str:

@@ -7,7 +7,7 @@ from typing import Final
 from urllib.parse import parse_qsl
 
 from cluster.bearer import Bearers
-from cluster.listener import Reply, Request, Route
+from cluster.listener import Reply, Request, Route, forbidden
 from cluster.problem import Problem, unauthorized
 from cluster.relay import RelayRequest
 from cluster.route_table import RouteTable
@@ -58,7 +58,7 @@ class RelayEnd:
         path, _, query = relayed.path.partition("?")
         endpoint, params = _ENDPOINTS.find(relayed.method, path)
         if principal.role not in ALLOWED[endpoint.command]:
-            raise Problem(403, "Forbidden", f"The role {principal.role!r} may not use this path.", "not_done")
+            raise forbidden(principal.role, ALLOWED[endpoint.command])
         return await self.management.answer_relayed(
             endpoint,
             Request(

@@ -64,8 +64,8 @@ def range_form(row: SkipRange) -> RangeForm:
     )
 
 
-def show_form(run: Run, attempts: Sequence[Attempt], events: Sequence[Event]) -> ShowForm:
-    """Return a run with all that is recorded of it."""
+def show_form(run: Run, attempts: Sequence[Attempt], events: Sequence[Event], waits: str | None) -> ShowForm:
+    """Return a run with all that is recorded of it, and what it waits for."""
     return ShowForm(
         **_occurrence(run),
         pool=run.pool,
@@ -77,6 +77,7 @@ def show_form(run: Run, attempts: Sequence[Attempt], events: Sequence[Event]) ->
         attempts=[_in_full(attempt) for attempt in attempts],
         events=[event_form(event) for event in events],
         unknown_because=unknown_because(run, attempts),
+        waits_for=waits,
     )
 
 

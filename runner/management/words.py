@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Final
 
-from runner.checkpoint.records import Attempt, AttemptState, Run
+from runner.checkpoint.records import Attempt, AttemptState, Pool, Run, RunState
 from runner.ids import instant_text
 
+FIRST_ELECTION: Final = "the first election of a new cluster needs all its voters, later ones a majority"
 WHY: Final = MappingProxyType(
     {
         "worker_out_of_contact": "its worker has been out of contact",
@@ -31,9 +32,34 @@ def unknown_because(run: Run, attempts: Sequence[Attempt]) -> str | None:
     told.append(f"Until this is resolved, {kept} stay reserved, and nothing of this run is launched again.")
     told.append(
         "A report of its worker would still resolve it. If none can come, make sure on the worker's host that nothing "
-        f"of the work is alive, then say so: fencepost attest {run.run_id} N --attester … --statement … --evidence …"
+        "of the work is alive, then say so:"
     )
-    return " ".join(told)
+    commands = [_attest(attempt) for attempt in attempts if _is_uncertain(attempt)]
+    return " ".join([*told, " and ".join(commands)])
+
+
+def waits_for(
+    run: Run, *, slot_run_id: str | None, first_in_line: str | None, pool: Pool | None, now_ms: int
+) -> str | None:
+    """Return what a Pending run waits for; None for any other run.
+
+    Args:
+        slot_run_id: the run that owns the schedule's overlap slot.
+        first_in_line: the schedule's oldest Pending run.
+        pool: the run's pool.
+        now_ms: the checkpoint's instant.
+    """
+    if run.state is not RunState.PENDING:
+        return None
+    if slot_run_id not in {None, run.run_id}:
+        return f"its turn: run {slot_run_id} of the same schedule is not finished"
+    if slot_run_id is None and first_in_line not in {None, run.run_id}:
+        return f"its turn: run {first_in_line} of the same schedule comes first"
+    if run.not_before_ms > now_ms:
+        return f"the instant {instant_text(run.not_before_ms)}, before which it is not claimed"
+    if pool is not None and pool.held >= pool.limit:
+        return f"a place in pool {pool.name}: {pool.held} of {pool.limit} are taken"
+    return f"a worker of pool {run.pool} that has room; `fencepost status` lists the workers"
 
 
 def _is_uncertain(attempt: Attempt) -> bool:
@@ -49,11 +75,20 @@ def _attempt(attempt: Attempt) -> str:
     )
     return " ".join(
         [
-            f"Attempt {attempt.n} on worker {attempt.worker} (incarnation {attempt.incarnation}) {wanted}: {why}.",
+            f"Attempt {attempt.n} on worker {attempt.worker} (incarnation {attempt.incarnation}) {wanted}: {_sentence(why)}",
             _launch(attempt),
-            *([f"Evidence: {attempt.evidence}"] if attempt.evidence else []),
+            *(["Evidence: " + _sentence("; ".join(attempt.evidence.splitlines()))] if attempt.evidence else []),
         ]
     )
+
+
+def _attest(attempt: Attempt) -> str:
+    words = "--attester NAME --statement TEXT --evidence TEXT"
+    return f"fencepost attest {attempt.run_id} {attempt.n} --config DIR/recovery.toml {words}"
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
 def _launch(attempt: Attempt) -> str:

@@ -1,4 +1,6 @@
+import shutil
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +26,34 @@ def test_looking_changes_nothing(tmp_path: Path) -> None:
     before = contents(tmp_path)
     read_identity(tmp_path)
     assert contents(tmp_path) == before
+
+
+def crashed(tmp_path: Path, *statements: str) -> Path:
+    """Return a folder as kill -9 leaves it: what the statements wrote is in the WAL only."""
+    create_disk(tmp_path / "live", identity())
+    with closing(sqlite3.connect(tmp_path / "live" / "raft.db", isolation_level=None)) as db:
+        db.execute("PRAGMA wal_autocheckpoint = 0")
+        for statement in statements:
+            db.execute(statement)
+        shutil.copytree(tmp_path / "live", tmp_path / "left")
+    assert (tmp_path / "left" / "raft.db-wal").stat().st_size > 0
+    return tmp_path / "left"
+
+
+def test_looking_after_a_crash_changes_nothing_either(tmp_path: Path) -> None:
+    left = crashed(tmp_path, "UPDATE standing SET term = 7")
+    before = contents(left)
+    assert read_identity(left) == identity()
+    assert contents(left) == before
+
+
+def test_what_only_the_wal_completes_is_read_with_it(tmp_path: Path) -> None:
+    left = crashed(tmp_path, "VACUUM")  # every page is in the WAL
+    raft = left / "raft.db"
+    raft.write_bytes(raft.read_bytes()[:4096] + bytes(raft.stat().st_size - 4096))
+    before = contents(left)
+    assert read_identity(left) == identity()
+    assert contents(left) == before
 
 
 def test_genesis_never_overwrites(tmp_path: Path) -> None:

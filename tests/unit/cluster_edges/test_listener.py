@@ -217,6 +217,8 @@ async def test_the_role_is_judged_before_the_body_and_after_the_path(port: int, 
     assert (await send_raw(port, request_bytes("GET", "/socket", worker))).status == 403
     assert (await send_raw(port, request_bytes("POST", "/echo", GOOD, body=too_large))).status == 413
     assert not house.requests
+    refused = json.loads((await send_raw(port, request_bytes("POST", "/echo", worker))).body)
+    assert refused["detail"] == "The role 'worker' may not use this path; it needs: operator."
 
 
 async def test_a_body_of_unstated_length_is_cut_at_the_limit(port: int, house: House) -> None:

@@ -1,5 +1,6 @@
 import json
 import os
+import shlex
 import subprocess
 import sys
 import uuid
@@ -202,6 +203,14 @@ def test_the_configuration_comes_from_the_environment_too(tmp_path: Path, monkey
         (["next", "* * * * *", "--after", "soon"], 2, '--after "soon" is not an instant'),
         (["init", "c", "--host", "node4=10.0.0.1"], 2, "--host node4: name each of node1, node2, node3 at most once"),
         (["init", "operator.toml"], 1, "overwrites nothing"),
+        (
+            ["status", "--config", "no\n\udcffne.toml"],
+            2,
+            "no\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}ne.toml: cannot",
+        ),
+        (["trigger", "demo/\udcff", "--config", "operator.toml"], 2, "is no schedule"),
+        (["next", "* * * * *", "--tz", "\udcff"], 2, "timezone"),
+        (["next", "\udcff * * * *"], 2, "cron"),
     ],
 )
 def test_what_goes_wrong_is_one_line_and_an_exit_code(
@@ -240,13 +249,27 @@ def test_what_goes_wrong_is_one_line_and_an_exit_code(
         ["apply"],
         ["next", "* * * * *", "-n", "1e3"],
         ["runner"],
+        ["trigger", "demo/close", "and\nmore\x1b[2J"],
+        ["show", "\udcff"],
+        ["cancel", "\udcff"],
+        ["events", "--run", "\udcff"],
+        [*ATTEST[:-1], "\udcff"],
+        [*ATTEST[:-1], "ticket 7\n2026-01-01T00:00:00Z finish Succeeded"],
+        [*ATTEST[:-1], "\x1b[2Jticket 7"],
+        [*ATTEST[:-1], "ticket\u20287"],
+        [*ATTEST[:-1], "\u202e7 tekcit"],
+        [*ATTEST[:-1], "  "],
+        [*ATTEST[:-1], "x" * 1_025],
+        [*ATTEST, "--attester", "Ada\n"],
+        [*ATTEST, "--statement", "\x00"],
     ],
 )
-def test_wrong_usage_ends_with_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        main(words)
-    assert caught.value.code == 2
-    assert "usage: fencepost" in capsys.readouterr().err
+def test_wrong_usage_ends_with_2_and_one_line(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("fencepost: ")
+    assert "--help` shows what is right" in err
+    assert (err.count("\n"), err[:-1].isprintable()) == (1, True)
 
 
 def test_next_as_json_and_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
@@ -263,6 +286,84 @@ def test_init_then_a_client_that_finds_nobody(tmp_path: Path, capsys: pytest.Cap
     base = str(int(closed_url().rpartition(":")[2]) % 30_000 + 10_000)
     assert main(["init", str(tmp_path / "c"), "--voters", "1", "--base-port", base]) == 0
     assert "node1.toml" in capsys.readouterr().out
+
+
+def test_a_trigger_that_overlap_skipped_is_not_called_done(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    skipped = {"run_id": "r7", "state": "Skipped", "reason": "overlap", "again": False}
+    with ScriptedVoter(answers(200, skipped)) as voter:
+        assert main(["trigger", "demo/close", "--config", operator(tmp_path, voter.url)]) == 1
+    said = capsys.readouterr()
+    assert said.out == "on record, not launched\nrun_id: r7\nstate: Skipped\nreason: overlap\n"
+    assert said.err.startswith("fencepost: not launched: run r7 is on record as Skipped (overlap: ")
+    assert said.err.count("\n") == 1
+
+
+def test_a_stale_dry_run_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with ScriptedVoter(answers(200, PREVIEW, Fencepost_Stale="41")) as voter:
+        assert main(["apply", "-f", schedules(tmp_path), "--dry-run", "--config", operator(tmp_path, voter.url)]) == 0
+    assert "stale: no owner was reached" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [[], ["--dry-run"]])
+def test_what_a_voter_finds_wrong_in_a_schedule_file_is_said_with_the_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    path = schedules(tmp_path)
+    unknown_pool = problem(422, "not_done", "Refused: no such pool (schedule demo/close, pool bgi).")
+    with ScriptedVoter(unknown_pool) as voter:
+        assert main(["apply", "-f", path, *words, "--config", operator(tmp_path, voter.url)]) == 1
+    err = capsys.readouterr().err
+    assert err.startswith(f"fencepost: {path}: Refused: no such pool (schedule demo/close, pool bgi).")
+
+
+def fencepost(*words: str) -> str:
+    return shlex.join([sys.executable, "-m", "fencepost", *words])
+
+
+def in_shell(command: str) -> subprocess.CompletedProcess[bytes]:
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    root = Path(__file__).parents[3]
+    return subprocess.run(["bash", "-c", command], capture_output=True, cwd=root, env=buffered, check=False)
+
+
+@pytest.mark.parametrize(
+    ("lost", "said"),
+    [(">/dev/full", "No space left"), (">&-", "Bad file descriptor"), ("> >(true)", None)],
+    ids=["a full disk", "closed", "a reader that left"],
+)
+def test_a_change_that_was_done_is_done_whatever_becomes_of_its_output(
+    tmp_path: Path, lost: str, said: str | None
+) -> None:
+    with ScriptedVoter(answers(200, {"run_id": "r7", "state": "Pending"})) as voter:
+        words = ["trigger", "demo/close", "--key", KEY, "--config", operator(tmp_path, voter.url)]
+        pause = "sleep 0.5; " if said is None else ""
+        ended = in_shell(f"({pause}exec {fencepost(*words)}) {lost}")
+    assert ended.returncode == 0, ended
+    line = f"fencepost: done (key {KEY}), but the output could not be written: {said or 'Broken pipe'}"
+    assert ended.stderr.decode().startswith(line)
+    assert ended.stderr.count(b"\n") == 1
+
+
+def test_an_outcome_is_told_by_the_exit_code_where_nothing_at_all_can_be_written(tmp_path: Path) -> None:
+    done, lost = answers(200, {"run_id": "r7", "state": "Pending"}), hangs_up
+    with ScriptedVoter(done, done, lost, answers(200, [])) as voter:
+        config = ["--config", operator(tmp_path, voter.url)]
+        trigger, read = fencepost("trigger", "demo/close", *config), fencepost("schedules", *config)
+        codes = [in_shell(f"{command}").returncode for command in (f"{trigger} >/dev/full 2>&1", f"{trigger} >&- 2>&-")]
+        codes += [in_shell(f"{command} >/dev/full 2>&1").returncode for command in (trigger, read)]
+    assert codes == [0, 0, 3, 1]
+
+
+def test_a_read_that_cannot_be_written_ends_with_1_and_one_line() -> None:
+    ended = in_shell(f"{fencepost('next', '* * * * *')} >/dev/full")
+    assert ended.returncode == 1
+    assert ended.stderr == b"fencepost: the output could not be written: No space left on device\n"
+
+
+def test_a_folder_that_was_created_is_created_whatever_becomes_of_the_output(tmp_path: Path) -> None:
+    ended = in_shell(f"{fencepost('init', str(tmp_path / 'c'))} >/dev/full")
+    assert ended.returncode == 0
+    assert ended.stderr.decode().startswith(f"fencepost: created {tmp_path / 'c'}; the output could not be written")
 
 
 def test_a_reader_that_went_away_is_no_reason_for_a_traceback() -> None:

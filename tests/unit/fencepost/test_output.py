@@ -32,6 +32,7 @@ RANGE = RUN | {
     "reason": "overlap",
     "attempts": [],
 }
+STOPPING = RUN | {"state": "Cancelling", "reason": "unresolved", "attempts": [ATTEMPT | {"state": "Cancelling"}]}
 MANUAL = RUN | {"scheduled_for": None, "triggered_at": "2026-03-29T02:00:00.123Z", "state": "Active"}
 
 
@@ -44,6 +45,10 @@ def test_runs_ranges_and_triggered_runs_side_by_side() -> None:
     ]
 
 
+def test_a_stop_that_is_not_confirmed_shows_in_the_list() -> None:
+    assert "Cancelling  unresolved  1" in output.runs([STOPPING])
+
+
 def test_nothing_in_an_answer_is_obeyed_by_a_terminal() -> None:
     event = {"revision": 1, "at": "t", "actor": "w\x1b[2J", "run_id": None, "attempt": None, "op": "lose", "from": None}
     text = output.events([event | {"to": "a\nb", "why": "\udce9\u202e"}])
@@ -52,11 +57,29 @@ def test_nothing_in_an_answer_is_obeyed_by_a_terminal() -> None:
 
 
 def test_show_tells_what_is_not_known_before_the_rest() -> None:
-    full = ATTEMPT | {"reason": "worker_out_of_contact", "evidence": "boot id changed", "tail": "last\nwords"}
+    full = ATTEMPT | {
+        "reason": "worker_out_of_contact",
+        "evidence": "boot id changed\nticket 7\x1b[2J",
+        "tail": "last\nwords\n",
+    }
     shown = RUN | {"attempts": [full], "events": [], "unknown_because": "its worker has been out of contact"}
     parts = output.run(shown).split("\n\n")
     assert parts[1] == "Unknown because: its worker has been out of contact"
-    assert parts[3:5] == ["attempt 1 said: boot id changed", "end of its output: last\ufffdwords"]
+    assert parts[3:5] == [
+        "said of attempt 1:\n  boot id changed\n  ticket 7\ufffd[2J",
+        "end of the output of attempt 1:\n  last\n  words",
+    ]
+    stopping = full | {"state": "Cancelling", "unresolved": True}
+    text = output.run(shown | {"state": "Cancelling", "attempts": [stopping]})
+    assert "\n\nNot known because: its worker" in text
+    assert "\n1  Cancelling, unresolved  worker1" in text
+
+
+def test_show_tells_what_a_pending_run_waits_for() -> None:
+    shown = RUN | {"state": "Pending", "attempts": [], "events": [], "unknown_because": None}
+    assert "\n\nWaits for: a place in pool a\n\n" in output.run(shown | {"waits_for": "a place in pool a"})
+    assert "Waits for" not in output.run(shown | {"waits_for": None})
+    assert "Waits for" not in output.run(shown)  # a voter of an older version
 
 
 def test_status_of_a_voter_that_does_not_own() -> None:
@@ -108,8 +131,12 @@ def test_what_a_change_and_its_rehearsal_say() -> None:
     assert output.outcome({"schedules": [named], "pools": ["p"]}) == ("done\nschedules: demo/close created\npools: p")
     assert output.outcome({"again": True}) == "done before, under this key"
     assert output.outcome(None) == "done"
-    preview = {"creates": ["demo/a"], "changes": ["demo/b"], "unchanged": ["demo/c"], "pools": ["reports"]}
-    assert (
-        output.preview(preview)
-        == "would create demo/a\nwould change demo/b\nwould change pool reports\nunchanged demo/c"
-    )
+    skipped = {"run_id": "r1", "state": "Skipped", "reason": "overlap", "again": False}
+    assert output.outcome(skipped).split("\n")[0] == "on record, not launched"
+    assert output.outcome(skipped | {"again": True}).split("\n")[0] == "on record, not launched before, under this key"
+    assert output.skipped(skipped).startswith("run r1 is on record as Skipped (overlap: an earlier run of this")
+    assert output.skipped({"run_id": "r1", "reason": "late"}) == "run r1 is on record as Skipped (late)"
+    preview = {"creates": ["demo/a"], "changes": ["demo/b"], "unchanged": ["demo/c"], "pools": ["reports", "gpu"]}
+    lines = ["would create demo/a", "would change demo/b", "would create pool reports", "would change pool gpu"]
+    assert output.preview(preview | {"new_pools": ["reports"]}).split("\n") == [*lines, "unchanged demo/c"]
+    assert "would change pool reports" in output.preview(preview)  # a voter of an older version

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fencepost.faults import Mistake
-from fencepost.toml_file import MAX_BYTES, Keys, TomlFile
+from fencepost.toml_file import MAX_BYTES, TomlFile
+from fencepost.toml_lines import Keys
 
 TEXT = """\
 title = "x"
@@ -86,12 +87,25 @@ def first_prefix_that_holds(text: str, keys: Keys) -> int | None:
 
 
 entries = st.sampled_from(
-    ["[[s]]", "k = 1", "j = [\n1,\n2,\n]", "t = '''\n\n'''", "# note", "", "[s.c]", "e = { x = 1 }"]
+    [
+        *("[[s]]", "k = 1", "j = [\n1, # ]\n2,\n]", "t = '''\n\n'''", "# note [", "", "[s.c]", "e = { x = 1 }"),
+        *(
+            'u = """\n\\"""" # """ [\n""""" # [',
+            "v = '''\n''['''''",
+            'w = "\\"[#" # \'',
+            "[[s.d]]",
+            "c.k = 1",
+            '[ s . "c" ]',
+        ),
+    ]
 )
 
 
+RESTS: list[Keys] = [(), ("k",), ("j", 1), ("c",), ("e", "x"), ("c", "k"), ("d", 1), ("d", 0, "k"), ("u",), ("w",)]
+
+
 @settings(deadline=None)
-@given(st.lists(entries, max_size=30), st.integers(0, 5), st.sampled_from([(), ("k",), ("j", 1), ("c",), ("e", "x")]))
+@given(st.lists(entries, max_size=30), st.integers(0, 5), st.sampled_from(RESTS))
 def test_the_line_is_that_of_the_shortest_prefix_that_parses_and_holds_the_path(
     parts: list[str], index: int, rest: Keys
 ) -> None:
@@ -104,9 +118,23 @@ def test_the_line_is_that_of_the_shortest_prefix_that_parses_and_holds_the_path(
     assert file.line_of(keys) == first_prefix_that_holds(text, keys)
 
 
-def test_the_search_for_a_line_is_bounded() -> None:
-    text = "a = [\n" + "1,\n" * 1_000 + "]\nb = 1\n"
-    assert parsed(text).line_of(("b",)) is None
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    ("filler", "keys"),
+    [
+        ("argv = [\n" + "'a',\n" * 20_000 + "]", ("schedule", 0, "b")),
+        ("argv = [\n" + "1,\n" * 100_000 + "]", ("schedule", 0, "b")),
+        ("\n" * 600_000, ("schedule", 0, "b")),
+        ("\n".join(f"k{i} = 1" for i in range(20_000)), ("schedule", 0, "b")),
+        ("[[schedule]]\n" * 30_000 + "a = 1", ("schedule", 30_000, "b")),
+        ('t = """' + "\\n" * 400_000 + '"""', ("schedule", 0, "b")),
+    ],
+    ids=["arguments", "numbers", "nothing", "keys", "tables", "one text"],
+)
+def test_the_line_is_found_in_a_long_file(filler: str, keys: Keys) -> None:
+    text = f"[[schedule]]\n{filler}\nb = 1\n"
+    assert len(text) <= MAX_BYTES
+    assert parsed(text).line_of(keys) == text.count("\n")
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from cluster.outcome import NotApplied, OutcomeUnknown, Why
 from cluster.relay import ReplyLost, Unreachable
 from runner.checkpoint.ops import Apply, AttestOp, CancelOp, Cron, Every, PoolSpec, SetEnabled, Trigger
 from runner.checkpoint.results import OpResult
+from runner.management.bodies import MAX_POOLS
 from tests.unit.management.fakes import (
     KEY,
     NOW_MS,
@@ -188,6 +189,7 @@ async def test_without_an_owner_a_change_is_certainly_not_done() -> None:
     reply = await voter.ask("POST", "/v1/trigger", NAME)
     assert (reply.status, decoded(reply)["certainty"]) == (503, "not_done")
     assert voter.relay.sent == []
+    assert "the first election of a new cluster needs all its voters" in decoded(reply)["detail"]
 
 
 async def test_a_change_that_was_relayed_to_a_voter_that_lost_ownership_goes_no_further() -> None:
@@ -311,6 +313,7 @@ async def test_a_dry_run_says_what_would_change_and_writes_nothing() -> None:
         reply = await voter.ask("POST", "/v1/apply", body, dry_run="true", key=None)
         assert decoded(reply) == {
             "dry_run": True, "creates": ["demo/new"], "changes": ["demo/tick"], "unchanged": ["demo/same"], "pools": ["big"],
+            "new_pools": ["big"],
         }  # fmt: skip
     assert owner.owner.ops == []
     assert schedule_id("demo", "tick") not in reply.body.decode()
@@ -350,3 +353,11 @@ async def test_bodies_are_json() -> None:
     reply = await follower.ask("POST", "/v1/trigger", NAME)
     assert reply.content_type == "application/json"
     assert follower.relay.sent[0].content_type == "application/json"
+
+
+async def test_more_pools_than_one_apply_takes_are_refused_before_they_are_proposed() -> None:
+    voter, _ = cluster()
+    body = {"pools": [{"name": f"p{n}", "limit": 1} for n in range(MAX_POOLS + 1)]}
+    reply = await voter.ask("POST", "/v1/apply", body)
+    assert reply.status == 400
+    assert str(MAX_POOLS) in decoded(reply)["detail"]

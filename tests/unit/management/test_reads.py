@@ -1,3 +1,5 @@
+import asyncio
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -5,7 +7,8 @@ import pytest
 from cluster.outcome import NotApplied, OutcomeUnknown, Why
 from cluster.relay import ReplyLost, Unreachable
 from runner.checkpoint.ops import Cron
-from runner.management import service
+from runner.management import rows, service
+from runner.management.service import ROWS_AT_ONCE
 from tests.unit.management.fakes import (
     NOW_MS,
     RECOVERY,
@@ -164,6 +167,21 @@ async def test_show_says_what_is_known_and_what_is_not() -> None:
     assert (decoded(await voter.ask("GET", "/v1/runs/r1")))["unknown_because"] is None
 
 
+async def test_show_says_what_a_pending_run_waits_for() -> None:
+    voter, _ = cluster()
+    put_schedule(voter.db, spec(), slot="r0")
+    for n, state in enumerate(("Active", "Pending", "Pending")):
+        put_run(voter.db, f"r{n}", spec(), NOW_MS - 3_000 + n * 1_000, state)
+    shown = [decoded(await voter.ask("GET", f"/v1/runs/r{n}"))["waits_for"] for n in range(3)]
+    assert shown == [None, *["its turn: run r0 of the same schedule is not finished"] * 2]
+    voter.db.execute("UPDATE schedules SET slot_run_id = NULL")
+    shown = [decoded(await voter.ask("GET", f"/v1/runs/r{n}"))["waits_for"] for n in (1, 2)]
+    assert shown[0].startswith("a worker of pool default")
+    assert shown[1] == "its turn: run r1 of the same schedule comes first"
+    voter.db.execute("UPDATE pools SET capacity = 0")
+    assert decoded(await voter.ask("GET", "/v1/runs/r1"))["waits_for"] == "a place in pool default: 0 of 0 are taken"
+
+
 @pytest.mark.parametrize(
     ("path", "query", "status"),
     [
@@ -301,3 +319,29 @@ async def test_a_voter_in_trouble_is_not_ready_and_says_why() -> None:
     assert reply.status == 503
     assert decoded(reply) == {"ready": False, "leader": "node1", "why": "disk full: 3 MiB are free"}
     assert decoded(await voter.ask("GET", "/v1/status"))["trouble"] == "disk full: 3 MiB are free"
+
+
+async def test_a_long_list_of_schedules_is_worked_out_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    voter, _ = cluster()
+    for n in range(3 * ROWS_AT_ONCE):
+        put_schedule(voter.db, spec("demo", f"s{n:03}"))
+    looked: list[None] = []
+
+    def counted(*asked: Any) -> Any:
+        looked.append(None)
+        return original(*asked)
+
+    original = rows.next_after
+    monkeypatch.setattr(rows, "next_after", counted)
+    beats: list[int] = []
+
+    def beat() -> None:
+        beats.append(len(looked))
+        if len(looked) < 3 * ROWS_AT_ONCE:
+            asyncio.get_running_loop().call_soon(beat)
+
+    asyncio.get_running_loop().call_soon(beat)
+    listed = decoded(await voter.ask("GET", "/v1/schedules"))
+    assert [row["name"] for row in listed] == [f"s{n:03}" for n in range(3 * ROWS_AT_ONCE)]
+    assert max(after - before for before, after in pairwise(beats)) <= ROWS_AT_ONCE
+    assert beats[0] <= ROWS_AT_ONCE

@@ -50,6 +50,15 @@ async def test_path_method_and_role_are_judged_as_a_listener_would(
     assert await relayed(method, path, caller) == status
 
 
+async def test_a_refused_role_is_told_which_roles_may() -> None:
+    voter, _ = cluster()
+    with pytest.raises(Problem, match="it needs: operator") as caught:
+        await relay_handler(voter.management, BEARERS)(
+            RelayRequest("POST", "/v1/cancel", b"Bearer recovery-token-0003")
+        )
+    assert "'recovery' may not use this path; it needs: operator." in caught.value.detail
+
+
 async def test_a_voter_that_does_not_own_answers_503_not_done() -> None:
     voter, other = cluster("node2")
     with pytest.raises(Problem) as caught:

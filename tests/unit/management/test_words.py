@@ -3,8 +3,8 @@ from dataclasses import replace
 import pytest
 
 from runner.checkpoint import queries
-from runner.checkpoint.records import Attempt, AttemptState, Run
-from runner.management.words import WHY, unknown_because
+from runner.checkpoint.records import Attempt, AttemptState, Pool, Run, RunState
+from runner.management.words import WHY, unknown_because, waits_for
 from tests.unit.management.fakes import NOW_MS, cluster, put_attempt, put_run, put_schedule, spec
 
 CERTAIN = set(AttemptState) - {AttemptState.UNKNOWN, AttemptState.CANCELLING}
@@ -55,3 +55,32 @@ def test_every_reason_has_words_and_an_unknown_reason_is_still_readable() -> Non
     for reason, words in WHY.items():
         assert words in (unknown_because(run, [replace(attempt, reason=reason)]) or "")
     assert "disk on fire" in (unknown_because(run, [replace(attempt, reason="disk_on_fire")]) or "")
+
+
+def test_each_sentence_ends_and_the_commands_are_whole() -> None:
+    run, attempt = unknown()
+    said = replace(attempt, evidence="2026-01-01T00:00:00Z lose accepted\n2026-01-01T00:00:01Z pid 9 gone")
+    told = unknown_because(run, [said, replace(attempt, n=2), replace(attempt, n=3, state=AttemptState.FAILED)]) or ""
+    assert "Evidence: 2026-01-01T00:00:00Z lose accepted; 2026-01-01T00:00:01Z pid 9 gone. Attempt 2 on" in told
+    words = "--config DIR/recovery.toml --attester NAME --statement TEXT --evidence TEXT"
+    assert told.endswith(f"then say so: fencepost attest r1 1 {words} and fencepost attest r1 2 {words}")
+    assert told.isprintable()
+    assert ".." not in (unknown_because(run, [replace(attempt, reason="it said so.")]) or "")
+
+
+def test_what_a_pending_run_waits_for() -> None:
+    pending = replace(unknown()[0], state=RunState.PENDING, not_before_ms=NOW_MS)
+    full, free = Pool("default", 2, 2), Pool("default", 2, 1)
+
+    def waits(run: Run = pending, slot: str | None = "r1", first: str = "r1", pool: Pool | None = free) -> str:
+        told = waits_for(run, slot_run_id=slot, first_in_line=first, pool=pool, now_ms=NOW_MS)
+        return told or "nothing"
+
+    assert waits(slot="r0") == "its turn: run r0 of the same schedule is not finished"
+    assert waits(slot=None, first="r0") == "its turn: run r0 of the same schedule comes first"
+    assert waits(slot=None).startswith("a worker of pool default that has room")
+    assert waits(pool=None).startswith("a worker of pool default that has room")
+    assert waits(pool=full) == "a place in pool default: 2 of 2 are taken"
+    later = replace(pending, not_before_ms=NOW_MS + 1_000)
+    assert waits(later, pool=full) == "the instant 2026-01-01T00:00:01Z, before which it is not claimed"
+    assert waits(replace(pending, state=RunState.ACTIVE), slot="r0") == "nothing"

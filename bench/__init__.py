@@ -1,0 +1,1 @@
+"""What Fencepost's voter costs and gains, measured beside etcd on the same machine: `make bench`."""
