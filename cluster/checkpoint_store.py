@@ -6,30 +6,35 @@ entry on disk and applies again what this file lacks. A missing file is made aga
 
 import hashlib
 import sqlite3
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, TypeVar
 
 import msgspec
 
 from cluster.database import open_reader, open_writer, unusable
-from cluster.frames import NO_OP
-from cluster.log_store import Entry
+from cluster.digests import EVERY, KEPT, Claim
+from cluster.frames import NO_OP, RAISE, raised_to
+from cluster.log_store import Entry, LogStore
 from cluster.outcome import FailStop, Unfit
 from cluster.ports import Identity, StateMachine
+from cluster.trial import Trial
 from cluster.unfailing import Unfailing
 
 T = TypeVar("T")
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 FILE_NAME: Final = "checkpoint.db"
+BASE_VERSION: Final = 1  # of every new cluster
 INITIAL_INDEX: Final = 1  # the library's initial entry is applied by definition
 _NO_DIGEST: Final = bytes(32)
 _packed: Final = msgspec.msgpack.Encoder(order="deterministic")
 
 _SCHEMA: Final = """
 CREATE TABLE cluster_applied (
-  one INTEGER PRIMARY KEY CHECK (one = 1), format INTEGER NOT NULL, machine_version INTEGER NOT NULL,
+  one INTEGER PRIMARY KEY CHECK (one = 1), format INTEGER NOT NULL, cluster_version INTEGER NOT NULL,
   cluster_id TEXT NOT NULL, generation INTEGER NOT NULL,
   applied_index INTEGER NOT NULL, applied_term INTEGER NOT NULL, digest BLOB NOT NULL)
 """
@@ -42,6 +47,8 @@ class CheckpointStore:
         applied_index: the last entry applied, committed to this file or not.
         applied_term: the term of that entry.
         digest: sha256 over all applied entries and their results; equal on all voters at equal index.
+        cluster_version: what every voter can apply; commands of later versions are not taken yet.
+        marks: the newest of those digests that every voter keeps, (index, digest), oldest first.
     """
 
     def __init__(self, path: Path, identity: Identity, machine: StateMachine) -> None:
@@ -51,6 +58,8 @@ class CheckpointStore:
             Unfit: it cannot be used, belongs to another cluster, or was written by another version.
         """
         self._machine = machine
+        self.cluster_version = BASE_VERSION
+        self.marks: deque[Claim] = deque(maxlen=KEPT)
         self._writer = open_writer(path, "NORMAL", create=True)
         try:
             self.applied_index, self.applied_term, self.digest = self._load(path, identity)
@@ -60,19 +69,38 @@ class CheckpointStore:
             raise
         self._begun = False
 
+    def check_log(self, log: LogStore) -> None:
+        """Nothing is applied before its entry is on this disk, so a checkpoint ahead of its log is of another one.
+
+        Raises:
+            Unfit: it is.
+        """
+        index = self.applied_index
+        if index > log.last_index or log.entry(index).term != self.applied_term:
+            raise Unfit(
+                f"checkpoint.db has applied entry {index} of term {self.applied_term}, which raft.db does not hold;"
+                " restore this voter's disk, or move checkpoint.db away to have it made again from the log"
+            )
+
     def _load(self, path: Path, identity: Identity) -> tuple[int, int, bytes]:
         try:
             if self._writer.execute("SELECT 1 FROM sqlite_schema WHERE name = 'cluster_applied'").fetchone() is None:
                 self._create(identity)
             row = self._writer.execute(
-                "SELECT format, machine_version, cluster_id, generation, applied_index, applied_term, digest"
+                "SELECT format, cluster_version, cluster_id, generation, applied_index, applied_term, digest"
                 " FROM cluster_applied"
             ).fetchone()
         except sqlite3.Error as error:
             raise unusable(path, error) from error
-        if row is None or row[:2] != (FORMAT, self._machine.version):
+        if row is None or row[0] != FORMAT:
             raise Unfit(
                 f"{path}: written by another version of this program; start that version, or move the file away"
+            )
+        self.cluster_version = int(row[1])
+        if self.cluster_version > self._machine.version:
+            raise Unfit(
+                f"{path}: the cluster has gone on to version {self.cluster_version}, this program knows"
+                f" {self._machine.version}; start a later version of it"
             )
         if row[2:4] != (identity.cluster_id, identity.generation):
             raise Unfit(f"{path}: it belongs to another cluster or restore generation; move it away")
@@ -83,7 +111,7 @@ class CheckpointStore:
         self._writer.execute("BEGIN IMMEDIATE")
         self._writer.execute(_SCHEMA)
         self._machine.create(self._writer)
-        row = (FORMAT, self._machine.version, identity.cluster_id, identity.generation, INITIAL_INDEX, _NO_DIGEST)
+        row = (FORMAT, BASE_VERSION, identity.cluster_id, identity.generation, INITIAL_INDEX, _NO_DIGEST)
         self._writer.execute("INSERT INTO cluster_applied VALUES (1, ?, ?, ?, ?, ?, 0, ?)", row)
         self._writer.execute("COMMIT")
 
@@ -99,11 +127,27 @@ class CheckpointStore:
             if not self._begun:
                 self._writer.execute("BEGIN IMMEDIATE")
                 self._begun = True
-            result = None if entry.command == NO_OP else self._machine.apply(self._writer, entry.command[1:])
+            result = self._make_of(entry.command)
             step = _packed.encode((self.digest, entry.index, entry.term, entry.command, result))
             self.digest = hashlib.sha256(step).digest()
         self.applied_index, self.applied_term = entry.index, entry.term
+        if entry.index % EVERY == 0:
+            self.marks.append((entry.index, self.digest))
         return result
+
+    def _make_of(self, command: bytes) -> object:
+        if command == NO_OP:
+            return None
+        if command[:1] == RAISE:
+            return self._raise_to(raised_to(command))
+        return self._machine.apply(self._writer, command[1:])
+
+    def _raise_to(self, version: int) -> int:
+        if version > self._machine.version:
+            raise FailStop(f"the cluster goes on to version {version}, this program knows {self._machine.version}")
+        self.cluster_version = max(self.cluster_version, version)
+        self._writer.execute("UPDATE cluster_applied SET cluster_version = ?", (self.cluster_version,))
+        return self.cluster_version
 
     def commit(self) -> None:
         """Commit what was applied since the last commit, the applied index and digest with it.
@@ -120,6 +164,26 @@ class CheckpointStore:
             )
             self._writer.execute("COMMIT")
         self._begun = False
+
+    @property
+    def supported_version(self) -> int:
+        """The highest cluster version that this program can apply."""
+        return self._machine.version
+
+    def claims(self) -> tuple[Claim, ...]:
+        """Return what the state was at each mark, and what it is now: (index, digest)."""
+        return (*self.marks, (self.applied_index, self.digest))
+
+    @contextmanager
+    def trial(self) -> Iterator[Trial]:
+        """Lend the state as applied so far, committed or not, to try commands on; everything is taken back."""
+        self._writer.execute("SAVEPOINT trial" if self._begun else "BEGIN IMMEDIATE")
+        yield Trial(self._writer, self._machine)  # whatever escapes is FailStop: nothing is left to tidy up for
+        if self._begun:
+            self._writer.execute("ROLLBACK TO trial")
+            self._writer.execute("RELEASE trial")
+        else:
+            self._writer.execute("ROLLBACK")
 
     def read(self, query: Callable[[sqlite3.Connection], T]) -> T:
         """Run a query on committed state, in one snapshot; it cannot write."""

@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 
 from cluster.ports import Identity
 
-PROTOCOL_VERSION: Final = 1
+PROTOCOL_VERSION: Final = 2
 HELLO_MAX_BYTES: Final = 4096
 MAX_COMMAND_BYTES: Final = 4 << 20
 MAX_BATCH_BYTES: Final = 1 << 20  # of entries in one Append; one command may exceed it and then travels alone
@@ -23,10 +23,14 @@ NONCE_BYTES: Final = 16
 
 REGULAR: Final = b"\x00"  # first byte of a command of the state machine
 NO_OP: Final = b"\x01"  # the whole command of a no-op
+RAISE: Final = b"\x02"  # first byte of a command that raises the cluster version, four more bytes
+RAISE_BYTES: Final = 5
 
 _LARGEST: Final = 1 << 62
 Count = Annotated[int, Meta(ge=0, le=_LARGEST)]
 Index = Annotated[int, Meta(ge=1, le=_LARGEST)]
+Digest = Annotated[bytes, Meta(min_length=32, max_length=32)]
+Version = Annotated[int, Meta(ge=1, lt=1 << 32)]
 Word = Annotated[str, Meta(max_length=200)]
 
 
@@ -61,9 +65,15 @@ class Hello(Struct, frozen=True):
 
 
 class Standing(Struct, frozen=True, array_like=True, tag=1, forbid_unknown_fields=True):
-    """First message of a link, then one a second: where the sender's log ends. Genesis and status live on it."""
+    """First message of a link, then one a second: where the sender's log ends. Genesis and status live on it.
+
+    Attributes:
+        last_index: index of the sender's last entry.
+        version: the highest cluster version that the sender's program can apply.
+    """
 
     last_index: Index
+    version: Version = 1
 
 
 class Append(Struct, frozen=True, array_like=True, tag=2, forbid_unknown_fields=True):
@@ -129,8 +139,19 @@ class TimeoutNow(Struct, frozen=True, array_like=True, tag=11, forbid_unknown_fi
     """The leader of the frame's term bids the receiver stand at once: leadership is being handed over."""
 
 
+class Digests(Struct, frozen=True, array_like=True, tag=30, forbid_unknown_fields=True):
+    """What the sender's state was at some indices, its newest included: (applied index, running digest)."""
+
+    claims: Annotated[tuple[tuple[Index, Digest], ...], Meta(max_length=128)]
+
+
+class Full(Struct, frozen=True, array_like=True, tag=31, forbid_unknown_fields=True):
+    """The answer to a batch of a voter whose disk is full: it took nothing, and does not count as heard."""
+
+
 ElectionWord = PreVote | WouldVote | TimeoutNow
-Message = Standing | Append | Matched | Conflict | Alive | RequestVote | Vote | Goodbye | ElectionWord
+Consensus = Append | Matched | Conflict | Alive | RequestVote | Vote | ElectionWord  # what a voter decides about
+Message = Consensus | Standing | Goodbye | Digests | Full
 
 
 class Frame(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -230,15 +251,42 @@ def decode_frame(frame: bytes) -> Frame:
     return decoded
 
 
+def decode_frame_of(session: str, frame: bytes) -> Frame:
+    """Return the frame in bytes that came over a link of a session.
+
+    Raises:
+        Malformed: as `decode_frame`, or it was written for another session.
+    """
+    decoded = decode_frame(frame)
+    if decoded.session != session:
+        raise Malformed("a frame of another session")
+    return decoded
+
+
+def is_command(entry: bytes) -> bool:
+    """Return whether an entry is of one of the kinds that exist."""
+    return entry[:1] == REGULAR or entry == NO_OP or (entry[:1] == RAISE and len(entry) == RAISE_BYTES)
+
+
+def raise_to(version: int) -> bytes:
+    """Return the entry that raises the cluster version."""
+    return RAISE + version.to_bytes(RAISE_BYTES - len(RAISE), "big")
+
+
+def raised_to(entry: bytes) -> int:
+    """Return the version that such an entry raises the cluster to."""
+    return int.from_bytes(entry[len(RAISE) :], "big")
+
+
 def _check_entries(term: int, append: Append) -> None:
-    """Terms never fall along a log nor exceed the leader's, and only two kinds of command exist."""
+    """Terms never fall along a log nor exceed the leader's, and only three kinds of command exist."""
     if append.prev_index == 1 and append.prev_term != 0:
         raise Malformed("the initial entry has term 0")
     previous = append.prev_term
     for entry_term, command in append.entries:
         if not previous <= entry_term <= term:
             raise Malformed("terms of entries fall, or exceed the leader's")
-        if command[:1] != REGULAR and command != NO_OP:
+        if not is_command(command):
             raise Malformed("an entry of an unknown kind of command")
         if len(command) > MAX_COMMAND_BYTES + len(REGULAR):
             raise Malformed("an entry larger than any command may be")

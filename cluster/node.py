@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import math
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Collection
 from pathlib import Path
@@ -18,6 +19,7 @@ from cluster.outcome import Applied
 from cluster.ports import Clock, Identity, Leadership, Link, PeerClock, Randomness, StateMachine, Status, Timing
 from cluster.proposals import Answer, Outcome
 from cluster.replica import Replica
+from cluster.room import FreeBytes, free_bytes_of
 
 T = TypeVar("T")
 
@@ -42,6 +44,7 @@ class Node:
         self._seen = replica.leadership
         self._seen_leader: str | None = None
         self._refused = 0
+        self._trouble: str | None = None
         self._closing = False
 
     @classmethod
@@ -56,6 +59,7 @@ class Node:
         clock: Clock,
         randomness: Randomness,
         timing: Timing,
+        free_bytes: FreeBytes | None = None,
     ) -> Self:
         """Open a voter's folder, checked and locked.
 
@@ -68,6 +72,7 @@ class Node:
             clock: both clocks of this host.
             randomness: for election timeouts.
             timing: Raft's lengths of time.
+            free_bytes: how much may still be written; None asks the file system of the folder.
 
         Raises:
             Unfit: the folder, the configuration or the installed library cannot be used; nothing on disk was changed.
@@ -83,7 +88,10 @@ class Node:
             opened.append(log)
             checkpoint = CheckpointStore(data_dir / checkpoint_store.FILE_NAME, identity, machine)
             opened.append(checkpoint)
-            replica = Replica(identity, log, checkpoint, clock=clock, randomness=randomness, timing=timing)
+            free = free_bytes or free_bytes_of(data_dir)
+            replica = Replica(
+                identity, log, checkpoint, clock=clock, randomness=randomness, timing=timing, free_bytes=free
+            )
         except BaseException:
             for store in reversed(opened):
                 store.close()
@@ -120,6 +128,9 @@ class Node:
         if self._replica.refused_frames != self._refused:
             self._refused = self._replica.refused_frames
             _log.warning("frames refused", since_start=self._refused)
+        was, self._trouble = self._trouble, self._replica.trouble
+        if (was is None) != (self._trouble is None):
+            _log.error("not ready", why=self._trouble) if self._trouble else _log.info("no trouble any more")
         now, leader = self._replica.leadership, self._replica.leader
         if now != self._seen:
             _log.info("role", role=now.role, term=now.term, leader=leader)
@@ -171,17 +182,23 @@ class Node:
 
     # ---- the callers' side
 
-    async def propose(self, command: bytes) -> Applied:
+    async def propose(self, command: bytes, within_s: float = math.inf, version: int = 1) -> Applied:
         """Replicate a command and return what applying it said, once this voter has committed it too.
 
-        Blocks: until it is applied, or leadership or this voter ends. If the caller is cancelled, the proposal is
-        not taken back and its outcome is unknown.
+        Args:
+            command: in the words of the state machine.
+            within_s: how long to wait at most; if it passes before the command is appended, it never will be
+                (`NotApplied(EXPIRED)`), and if after, the outcome is unknown.
+            version: which cluster version it needs; a later one than `status()` tells is `NotApplied(NOT_YET)`.
+
+        Blocks: until it is applied, `within_s` has passed, or leadership or this voter ends. If the caller is
+        cancelled, the proposal is not taken back and its outcome is unknown.
 
         Raises:
             NotApplied: it is in no log and never will be; it is safe to repeat.
             OutcomeUnknown: it may be applied now, later or never.
         """
-        return await self._answered(lambda answer: self._replica.propose(command, answer))
+        return await self._answered(lambda answer: self._replica.propose(command, answer, within_s, version))
 
     async def barrier(self) -> int:
         """Commit a no-op in the current term and return the index applied with it.
@@ -223,7 +240,7 @@ class Node:
         return self._replica.clocks()
 
     def resign(self, why: str) -> None:
-        """Step down if leading, and let another voter win the next election.
+        """Step down if leading or standing, and let another voter win the next election.
 
         Args:
             why: for the log.

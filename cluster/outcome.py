@@ -26,6 +26,9 @@ class Why(Enum):
     QUEUE_FULL = "queue_full"
     TOO_LARGE = "too_large"
     STORE_FULL = "store_full"
+    FAILED_TRIAL = "failed_trial"  # applying it would have stopped every voter; repeating it does not help
+    NOT_YET = "not_yet"  # not every voter's program can apply a command of its version
+    EXPIRED = "expired"  # its deadline passed while it waited to be appended
     CLOSED = "closed"
 
 

@@ -56,12 +56,16 @@ class Link(Protocol):
 
 
 class StateMachine(Protocol):
-    """What the replicated commands mean; supplied by the package above."""
+    """What the replicated commands mean; supplied by the package above.
+
+    Attributes:
+        version: the highest cluster version whose commands and meanings it knows.
+    """
 
     version: int
 
     def create(self, db: sqlite3.Connection) -> None:
-        """Create the tables in an empty database, inside the caller's transaction."""
+        """Create the tables of version 1 in an empty database, inside the caller's transaction."""
         ...
 
     def apply(self, db: sqlite3.Connection, command: bytes) -> object:
@@ -141,7 +145,12 @@ class PeerStatus:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """One voter's own view; nothing in it is linearizable."""
+    """One voter's own view; nothing in it is linearizable.
+
+    Attributes:
+        cluster_version: what every voter can apply; commands of later versions are refused.
+        trouble: why this voter is not ready, in words for a person; None while it can do its part.
+    """
 
     name: str
     role: str
@@ -152,3 +161,5 @@ class Status:
     last_index: int
     digest: str
     voters: tuple[PeerStatus, ...]
+    trouble: str | None = None
+    cluster_version: int = 1

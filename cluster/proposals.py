@@ -2,16 +2,17 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from cluster.frames import MAX_COMMAND_BYTES, NO_OP, REGULAR
+from cluster.frames import MAX_COMMAND_BYTES, NO_OP, RAISE_BYTES, REGULAR, raise_to
 from cluster.log_store import Entry
 from cluster.outcome import Applied, FailStop, NotApplied, OutcomeUnknown, Why
 
 MAX_PROPOSALS: Final = 1024  # queued and pending together
 MAX_PROPOSAL_BYTES: Final = 32 << 20
 MAX_BYTES_PER_TICK: Final = 4 << 20  # appended in one tick, and so in one fsync
+_NEVER: Final = float("inf")
 
 Outcome = Applied | NotApplied | OutcomeUnknown
 Answer = Callable[[Outcome], None]
@@ -24,29 +25,42 @@ class Proposal:
     Attributes:
         command: as it stands in the log, its kind first.
         answers: called once each.
+        expires_mono_s: after this instant whoever waits is answered without it, on the host's monotonic clock.
     """
 
     command: bytes
     answers: list[Answer] = field(default_factory=list)
+    expires_mono_s: float = _NEVER
 
 
 class Proposals:
-    """All proposals of one voter that are not answered yet."""
+    """All proposals of one voter that are not answered yet.
+
+    Attributes:
+        held: what is queued waits until more of what was appended is applied.
+    """
 
     def __init__(self) -> None:
+        self.held = False
         self._queued: deque[Proposal] = deque()
         self._queued_barrier: Proposal | None = None
         self._pending: dict[int, tuple[int, Proposal]] = {}
         self._settled: list[tuple[Proposal, Callable[[], Outcome]]] = []
         self._bytes = 0
+        self._earliest_mono_s = _NEVER  # no deadline passes before
 
     @property
     def queued(self) -> bool:
-        """Whether something waits to be appended or refused."""
-        return bool(self._queued)
+        """Whether something waits that the next tick may append or refuse."""
+        return bool(self._queued) and not self.held
 
-    def offer(self, command: bytes, answer: Answer) -> None:
+    def offer(self, command: bytes, answer: Answer, expires_mono_s: float = _NEVER) -> None:
         """Queue a command of the state machine for the next tick.
+
+        Args:
+            command: in the words of the state machine.
+            answer: called once, unless this raises.
+            expires_mono_s: when it is to be answered at the latest, whatever is known then.
 
         Raises:
             NotApplied: it is too large, or too much waits already; `answer` is not called then.
@@ -55,7 +69,8 @@ class Proposals:
             raise NotApplied(Why.TOO_LARGE, f"{len(command)} bytes; at most {MAX_COMMAND_BYTES} fit")
         self._refuse_overflow(len(command))
         self._bytes += len(REGULAR) + len(command)
-        self._queued.append(Proposal(REGULAR + command, [answer]))
+        self._queued.append(Proposal(REGULAR + command, [answer], expires_mono_s))
+        self._earliest_mono_s = min(self._earliest_mono_s, expires_mono_s)
 
     def offer_barrier(self, answer: Answer) -> None:
         """Queue a no-op, or join one that is not appended yet.
@@ -70,8 +85,33 @@ class Proposals:
             self._queued.append(self._queued_barrier)
         self._queued_barrier.answers.append(answer)
 
+    def offer_raise(self, version: int) -> None:
+        """Queue an entry that raises the cluster version; nobody waits for it."""
+        self._bytes += RAISE_BYTES
+        self._queued.append(Proposal(raise_to(version)))
+
+    def expire(self, now_mono_s: float) -> None:
+        """Answer whose deadline has passed: certainly not applied if it is still queued, else unknown.
+
+        An appended one stays pending without anybody waiting for it, until its entry or the end of leadership.
+        """
+        if now_mono_s < self._earliest_mono_s:
+            return
+        for _, proposal in self._pending.values():
+            if proposal.expires_mono_s <= now_mono_s:
+                self._settled.append((replace(proposal), lambda: OutcomeUnknown("its deadline passed; it is pending")))
+                proposal.answers, proposal.expires_mono_s = [], _NEVER
+        waiting, self._queued = self._queued, deque()
+        for proposal in waiting:
+            if proposal.expires_mono_s <= now_mono_s:
+                self._settle(proposal, lambda: NotApplied(Why.EXPIRED))
+            else:
+                self._queued.append(proposal)
+        rest = (*(proposal for _, proposal in self._pending.values()), *self._queued)
+        self._earliest_mono_s = min((proposal.expires_mono_s for proposal in rest), default=_NEVER)
+
     def take(self) -> Iterator[Proposal]:
-        """Yield what may be appended in this tick, oldest first; each must be given to `appended`."""
+        """Yield what may be appended in this tick, oldest first; each must be given to `appended` or `failed`."""
         taken = 0
         while self._queued and taken < MAX_BYTES_PER_TICK:
             proposal = self._queued.popleft()
@@ -83,6 +123,10 @@ class Proposals:
     def appended(self, proposal: Proposal, index: int, term: int) -> None:
         """Note that a proposal is in the log: from now on only its entry or the end of leadership answers it."""
         self._pending[index] = (term, proposal)
+
+    def failed(self, proposal: Proposal, fault: str) -> None:
+        """Refuse one proposal that was taken and did not pass its trial."""
+        self._settle(proposal, lambda: NotApplied(Why.FAILED_TRIAL, fault))
 
     def applied(self, entry: Entry, result: object) -> None:
         """Note an applied entry; whoever proposed it here learns of it when the tick is committed.
@@ -106,6 +150,7 @@ class Proposals:
 
     def refuse(self, why: Why) -> None:
         """Answer every proposal that is not appended: it never will be."""
+        self.held = False
         for proposal in self._queued:
             self._settle(proposal, lambda: NotApplied(why))
         self._queued.clear()

@@ -3,28 +3,32 @@
 No asyncio, thread or timer in here: a simulator drives it on virtual time exactly as `cluster/node.py` does.
 """
 
+import math
 import sqlite3
 from collections import deque
 from collections.abc import Callable
 from typing import Final, TypeVar
 
+from cluster import digests as compared
 from cluster.checkpoint_store import CheckpointStore
 from cluster.events import Came, Down, Event, HandOver, Refused, Resign, Up
-from cluster.frames import PROTOCOL_VERSION, Hello, Malformed, Standing, decode_frame, encode_hello
+from cluster.frames import Append, Consensus, Digests, Frame, Full, Malformed, decode_frame_of
 from cluster.journal import JournalFace
 from cluster.library import borrowed
 from cluster.log_store import LogStore
 from cluster.outbox import Outbox
-from cluster.outcome import FailStop, NotApplied, Unfit, Why
-from cluster.ports import Clock, Identity, Leadership, Link, PeerClock, PeerStatus, Randomness, Status, Timing
+from cluster.outcome import FailStop, NotApplied, Why
+from cluster.ports import Clock, Identity, Leadership, Link, PeerClock, Randomness, Status, Timing
+from cluster.profile import hello_of, status_of
 from cluster.proposals import Answer, Proposals
-from cluster.roster import INITIAL_INDEX, Roster
+from cluster.room import FreeBytes, Room, boundless
+from cluster.roster import Roster
+from cluster.standing import Introductions
 from cluster.unfailing import Unfailing
+from cluster.upgrade import check_version, offer_raise
 from cluster.voter import Voter
 
 T = TypeVar("T")
-
-STANDING_PERIOD_S: Final = 1.0  # how often every peer hears where this voter stands
 
 
 class Replica:
@@ -43,13 +47,14 @@ class Replica:
         clock: Clock,
         randomness: Randomness,
         timing: Timing,
+        free_bytes: FreeBytes = boundless,
     ) -> None:
         """Continue from what the stores hold; they are this object's from now on, `close()` closes them.
 
         Raises:
             Unfit: the checkpoint does not belong to the log; nothing was changed.
         """
-        _check_pair(log, checkpoint)
+        checkpoint.check_log(log)
         self.identity: Final = identity
         self.refused_frames = 0
         self._log, self._checkpoint = log, checkpoint
@@ -58,7 +63,9 @@ class Replica:
         self._roster = Roster([member for member in identity.members if member != identity.name])
         self._outbox = Outbox(self._roster.links, clock)
         self._proposals = Proposals()
-        self._standing_due_mono_s = clock.mono_s()
+        self._room = Room(free_bytes)
+        self._digests = compared.Digests(identity.name, identity.members)
+        self._introductions = Introductions(log, checkpoint, self._outbox, clock)
         self._cut_short = self._closed = False
         with borrowed(clock, randomness, JournalFace(log)):
             self._voter = Voter(
@@ -87,7 +94,7 @@ class Replica:
         self._inbox.append(Down(link))
 
     def resign(self) -> None:
-        """Step down at the next tick, if leading then."""
+        """Step down at the next tick, if leading or standing then."""
         self._inbox.append(Resign())
 
     def hand_over(self) -> None:
@@ -98,14 +105,18 @@ class Replica:
         """No process listens at a peer's address: a fresh connection to it was refused."""
         self._inbox.append(Refused(peer))
 
-    def propose(self, command: bytes, answer: Answer) -> None:
+    def propose(self, command: bytes, answer: Answer, within_s: float = math.inf, version: int = 1) -> None:
         """Queue a command; `answer` is called exactly once, from a later tick or from `close()`.
+
+        With `within_s` it is answered at the first tick after that time, whatever is known then. A command of a later
+        `version` than the cluster's is refused.
 
         Raises:
             NotApplied: it was not queued, and `answer` is never called.
         """
         self._refuse_unless_leading()
-        self._proposals.offer(command, answer)
+        check_version(version, self._checkpoint)
+        self._proposals.offer(command, answer, self._clock.mono_s() + within_s)
 
     def barrier(self, answer: Answer) -> None:
         """Queue a no-op of the current term; answered as a proposal, with result None.
@@ -132,10 +143,12 @@ class Replica:
             raise FailStop("an earlier tick was cut short" if self._cut_short else "the voter is closed")
         self._cut_short = True
         with Unfailing("tick"):
+            self._room.look()
+            self._proposals.expire(self._clock.mono_s())
             with borrowed(self._clock, self._randomness):
                 self._take_inbox()
                 self._say_standing()
-                self._voter.tick(may_stand=not self._at_genesis or self._roster.all_at_genesis())
+                self._act()
             if not self._log.claims_unsynced:
                 self._outbox.release_early(self._checkpoint.applied_index)
             self._log.sync()
@@ -144,7 +157,16 @@ class Replica:
         self._cut_short = False
         with Unfailing("answering"):
             self._proposals.settle()
-        return self._voter.unfinished or self._proposals.queued
+        return (self._voter.unfinished and not self._room.full) or self._proposals.queued
+
+    def _act(self) -> None:
+        """Let the voter act on time and on what waits; on a full disk it begins nothing that must be written."""
+        if self._room.full:
+            self._voter.resign()  # and no tick: time finds it stalled once there is room again
+            self._proposals.refuse(Why.STORE_FULL)
+        else:
+            may_stand = self._roster.may_stand(self._log.term, self._log.last_index)
+            self._voter.tick(may_stand=may_stand, able=self._roster.able())
 
     def _take_inbox(self) -> None:
         while self._inbox:
@@ -177,7 +199,8 @@ class Replica:
             self._drop_link(older)
         self._roster.link_up(link)
         self._voter.connected(link.peer)
-        self._outbox.post(link.peer, self._voter.term, Standing(self._log.last_index))
+        self._digests.forget(link.peer)
+        self._introductions.tell(link.peer, self._voter.term)
 
     def _drop_link(self, link: Link) -> None:
         self._roster.link_down(link)
@@ -186,28 +209,33 @@ class Replica:
     def _take_frame(self, link: Link, raw: bytes, mono_s: float) -> None:
         """Let one frame act; what no voter of this version and session would send changes nothing."""
         try:
-            frame = decode_frame(raw)
+            frame = decode_frame_of(link.session, raw)
         except Malformed:
             self.refused_frames += 1
             return
-        if frame.session != link.session:
-            self.refused_frames += 1
-            return
         self._roster.heard(link.peer, frame, mono_s)
-        self._voter.deliver(link.peer, frame.term, frame.message)
+        if isinstance(frame.message, Digests):
+            self._digests.heard(link.peer, frame.message.claims, self._voter.leader)
+        if self._room.full:
+            self._decline(link.peer, frame)
+        elif isinstance(frame.message, Consensus):
+            self._voter.deliver(link.peer, frame.term, frame.message)
+
+    def _decline(self, peer: str, frame: Frame) -> None:
+        """Hear a peer on a full disk: nothing is appended, adopted, voted for or acknowledged."""
+        if isinstance(frame.message, Append) and frame.term >= self._voter.term:
+            self._voter.heed(peer)
+            self._outbox.post(peer, self._voter.term, Full())
 
     def _say_standing(self) -> None:
-        now_s = self._clock.mono_s()
-        if now_s >= self._standing_due_mono_s:
-            self._standing_due_mono_s = now_s + STANDING_PERIOD_S
+        if self._introductions.come_due():
+            self._digests.heard(self.identity.name, self._checkpoint.claims(), self._voter.leader)
+            if self._voter.role == "leader":
+                offer_raise(self._proposals, self._checkpoint, self._roster)
             for peer in self._roster.links:
-                self._outbox.post(peer, self._voter.term, Standing(self._log.last_index))
+                self._introductions.tell(peer, self._voter.term)
 
     # ---- between ticks, when memory and disk agree
-
-    @property
-    def _at_genesis(self) -> bool:
-        return self._log.term == 0 and self._log.last_index == INITIAL_INDEX
 
     @property
     def leadership(self) -> Leadership:
@@ -218,6 +246,11 @@ class Replica:
     def leader(self) -> str | None:
         """Who leads, as far as this voter has heard; a hint too."""
         return self._voter.leader
+
+    @property
+    def trouble(self) -> str | None:
+        """Why this voter is not ready, in words for a person; None while it can do its part."""
+        return self._room.trouble or self._digests.dispute
 
     def read(self, query: Callable[[sqlite3.Connection], T]) -> T:
         """Run a query on the state of committed ticks, in one snapshot.
@@ -231,18 +264,7 @@ class Replica:
 
     def hello(self, nonce: bytes) -> bytes:
         """Return the first frame for a new link; `nonce` is 16 random bytes, fresh for it."""
-        return encode_hello(
-            Hello(
-                version=PROTOCOL_VERSION,
-                cluster_id=self.identity.cluster_id,
-                generation=self.identity.generation,
-                name=self.identity.name,
-                disk_id=self.identity.disk_id,
-                term=self._log.term,
-                last_index=self._log.last_index,
-                nonce=nonce,
-            )
-        )
+        return hello_of(self.identity, self._log, nonce)
 
     def clocks(self) -> tuple[PeerClock, ...]:
         """Return the newest wall clock of each peer heard."""
@@ -250,18 +272,7 @@ class Replica:
 
     def status(self) -> Status:
         """Return this voter's own view."""
-        own = PeerStatus(self.identity.name, connected=True, applied_index=self._checkpoint.applied_index)
-        return Status(
-            name=self.identity.name,
-            role=self._voter.role,
-            term=self._voter.term,
-            leader=self._voter.leader,
-            commit_index=self._log.commit_index,
-            applied_index=self._checkpoint.applied_index,
-            last_index=self._log.last_index,
-            digest=self._checkpoint.digest.hex(),
-            voters=tuple(sorted((own, *self._roster.statuses()), key=lambda voter: voter.name)),
-        )
+        return status_of(self.identity, self._voter, self._log, self._checkpoint, self._roster, self.trouble)
 
     def close(self) -> None:
         """Answer everybody and close the stores. Idempotent.
@@ -283,15 +294,7 @@ class Replica:
     def _refuse_unless_leading(self) -> None:
         if self._closed or self._cut_short:
             raise NotApplied(Why.CLOSED, "the voter is closed")
+        if self._room.full:
+            raise NotApplied(Why.STORE_FULL, str(self._room.trouble))
         if self._voter.role != "leader":
             raise NotApplied(Why.NOT_LEADER, f"{self._voter.leader or 'nobody'} leads as far as this voter knows")
-
-
-def _check_pair(log: LogStore, checkpoint: CheckpointStore) -> None:
-    """Nothing is applied before its entry is on this disk, so a checkpoint ahead of its log is of another one."""
-    index = checkpoint.applied_index
-    if index > log.last_index or log.entry(index).term != checkpoint.applied_term:
-        raise Unfit(
-            f"checkpoint.db has applied entry {index} of term {checkpoint.applied_term}, which raft.db does not hold;"
-            " restore this voter's disk, or move checkpoint.db away to have it made again from the log"
-        )

@@ -4,10 +4,11 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-from cluster.frames import Frame, Standing
+from cluster.frames import Conflict, Frame, Full, Matched, Standing
 from cluster.ports import Link, PeerClock, PeerStatus
 
 INITIAL_INDEX: Final = 1  # of the entry that every log begins with
+_ALONE: Final = 1 << 32  # without peers nobody holds a version back
 
 
 @dataclass(slots=True)
@@ -17,6 +18,8 @@ class _Heard:
     clock: PeerClock | None = None
     applied_index: int = INITIAL_INDEX
     at_genesis: bool = False  # as said over the current link
+    version: int = 0  # the highest that it can apply, as said over the current link
+    full: bool = False  # its last answer over the current link took nothing, for want of space
 
 
 class Roster:
@@ -43,25 +46,44 @@ class Roster:
         self.links[link.peer] = link
 
     def link_down(self, link: Link) -> None:
-        """Forget a peer's link, and with it whether the peer is at genesis."""
+        """Forget a peer's link, and with it what only holds of a linked peer."""
         del self.links[link.peer]
-        self._heard[link.peer].at_genesis = False
+        heard = self._heard[link.peer]
+        heard.at_genesis, heard.version, heard.full = False, 0, False
 
     def heard(self, peer: str, frame: Frame, seen_mono_s: float) -> None:
         """Note what a peer's frame says beside its message."""
         heard = self._heard[peer]
         heard.clock = PeerClock(peer, frame.wall_ms, seen_mono_s)
         heard.applied_index = frame.applied_index
-        if isinstance(frame.message, Standing):
-            heard.at_genesis = frame.term == 0 and frame.message.last_index == INITIAL_INDEX
+        match frame.message:
+            case Standing(last_index=last_index, version=version):
+                heard.version = version
+                heard.at_genesis = frame.term == 0 and last_index == INITIAL_INDEX
+            case Full():
+                heard.full = True
+            case Matched() | Conflict():
+                heard.full = False
+            case _:
+                pass
 
-    def all_at_genesis(self) -> bool:
-        """Whether every peer is linked and has said over that link that its disk has no history.
+    def may_stand(self, term: int, last_index: int) -> bool:
+        """Whether a voter with such a log may call an election.
 
-        Only then may a voter without history call the first election: a cluster that has one must not be outvoted
-        by empty disks.
+        Without history it may only if every peer is linked and has said over that link that it has none either: a
+        cluster that has one must not be outvoted by empty disks.
         """
-        return all(peer in self.links and heard.at_genesis for peer, heard in self._heard.items())
+        return (term, last_index) != (0, INITIAL_INDEX) or all(
+            peer in self.links and heard.at_genesis for peer, heard in self._heard.items()
+        )
+
+    def able(self) -> tuple[str, ...]:
+        """Return the linked peers that are not known to be full: a full one neither votes nor leads."""
+        return tuple(peer for peer, heard in self._heard.items() if peer in self.links and not heard.full)
+
+    def common_version(self) -> int:
+        """Return the highest version that every peer has announced over its link; 0 while one is not there."""
+        return min((heard.version for heard in self._heard.values()), default=_ALONE)
 
     def clocks(self) -> tuple[PeerClock, ...]:
         """Return the newest wall clock of each peer heard."""

@@ -6,7 +6,7 @@ closes stands in the table of `cluster/DESIGN.md` (letters as there).
 
 # ruff: noqa: N802, N803, SLF001 - the library's own names are read, called and replaced here
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from pysyncobj import SyncObj
@@ -14,16 +14,17 @@ from pysyncobj import SyncObj
 from cluster.checkpoint_store import CheckpointStore
 from cluster.elections import Elections, View
 from cluster.following import judge
-from cluster.frames import Alive, Append, Conflict, Goodbye, Matched, Message, RequestVote, Standing, TimeoutNow, Vote
+from cluster.frames import Alive, Append, Conflict, Consensus, Matched, Message, RequestVote, TimeoutNow, Vote
 from cluster.handover import NOBODY, Handover
+from cluster.intake import append_queued
 from cluster.library import Peer, Post, Wire, configuration
 from cluster.log_store import LogStore
 from cluster.outcome import FailStop, Why
+from cluster.pace import due
 from cluster.ports import Clock, Timing
 from cluster.proposals import Proposals
 from cluster.window import Window
 
-MAX_APPLIED_PER_TICK: Final = 256  # so that a long replay does not silence the heartbeats
 FOLLOWER, CANDIDATE, LEADER = 0, 1, 2  # the library's states
 ROLES: Final = ("follower", "candidate", "leader")
 
@@ -100,14 +101,15 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
         committed = min(self._SyncObj__raftCommitIndex, self._log.synced_index)
         return self._checkpoint.applied_index < (self._log.last_index if alone else committed)
 
-    def tick(self, *, may_stand: bool) -> None:
+    def tick(self, *, may_stand: bool, able: Collection[str]) -> None:
         """Let time act: elections, counting, applying, appending, sending.
 
         Args:
             may_stand: False keeps this voter from standing for election, however late it is.
+            able: the peers that could elect and be elected, and so be handed leadership.
         """
         self._campaign(may_stand=may_stand)
-        self._hand_over()
+        self._hand_over(able)
         self.doTick(0.0)
         self._tell_news()
 
@@ -133,7 +135,7 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
         if stand_s is not None:
             self._SyncObj__raftLeader, self._SyncObj__raftElectionDeadline = None, stand_s
 
-    def deliver(self, name: str, term: int, message: Message) -> None:
+    def deliver(self, name: str, term: int, message: Consensus) -> None:
         """Take one message of a peer's current link."""
         peer = self._peers[name]
         match message:
@@ -145,8 +147,6 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
                 self._on_vote(peer, term)
             case Matched() | Conflict() | Alive():
                 self._on_answer(peer, term, message)
-            case Standing() | Goodbye():
-                pass
             case _:
                 for answer in self._elections.hear(self._view, name, term, message):
                     self._answer(peer, answer)
@@ -241,11 +241,8 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
         """Hazard I: nothing is forwarded and nothing waits for a leader; a refused command is in no log."""
         if self._SyncObj__raftState != LEADER or self.handover.holds:
             self._proposals.refuse(Why.NOT_LEADER)
-            return
-        for proposal in self._proposals.take():
-            index, term = self._log.last_index + 1, self._SyncObj__raftCurrentTerm
-            self._log.append(proposal.command, index, term)
-            self._proposals.appended(proposal, index, term)
+        else:
+            append_queued(self._proposals, self._log, self._checkpoint, self._SyncObj__raftCurrentTerm)
 
     # ---- terms, states, time (hazard G)
 
@@ -278,10 +275,10 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
             for peer in self._peers.values():
                 self._answer(peer, turn.canvass)
 
-    def _hand_over(self) -> None:
+    def _hand_over(self, able: Collection[str]) -> None:
         if not self.handover.holds:
             return
-        matched = {peer.id: self._SyncObj__raftMatchIndex.get(peer, 0) for peer in self._SyncObj__connectedNodes}
+        matched = {name: self._SyncObj__raftMatchIndex.get(self._peers[name], 0) for name in able}
         heir = self.handover.heir(self._view, matched, applied_index=self._SyncObj__raftLastApplied)
         if heir is NOBODY:
             self.resign()
@@ -289,22 +286,26 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
             self._answer(self._peers[heir], TimeoutNow())
 
     def resign(self) -> None:
-        """Step down if leading, and let another voter win."""
-        if self._SyncObj__raftState == LEADER:
+        """Step down if leading or standing, and let another voter win."""
+        if self._SyncObj__raftState != FOLLOWER:
             self._SyncObj__setState(FOLLOWER)
             self._SyncObj__raftLeader = None
             self._SyncObj__raftElectionDeadline += self._timing.raft_max_s  # everybody else is earlier
+
+    def heed(self, name: str) -> None:
+        """Know who leads, though this voter cannot follow now."""
+        self._elections.heard(name, self._now_s())
+        self._SyncObj__raftLeader = self._peers[name]
+        self._postpone_election()
 
     # ---- applying (hazards J, V, D)
 
     def _SyncObj__applyLogEntries(self) -> bool:
         """Apply committed entries that this disk holds; the index advances before anybody learns of it."""
-        first = self._SyncObj__raftLastApplied + 1
-        end = min(self._SyncObj__raftCommitIndex, self._log.synced_index, first + MAX_APPLIED_PER_TICK - 1) + 1
-        for index in range(first, end):
-            entry = self._log.entry(index)
+        last = min(self._SyncObj__raftCommitIndex, self._log.synced_index)
+        for entry in due(self._log, self._SyncObj__raftLastApplied, last):
             result = self._checkpoint.apply(entry)
-            self._SyncObj__raftLastApplied = index
+            self._SyncObj__raftLastApplied = entry.index
             self._proposals.applied(entry, result)
         return False
 

@@ -89,6 +89,8 @@ def status(answer: Row) -> str:
     """Return one voter's view of the cluster."""
     keys = ("cluster_id", "generation", "node", "role", "owner", "epoch", "revision", "term", "applied_index", "clock")
     head = table(["KEY", "VALUE"], [(key, answer.get(key)) for key in keys if key in answer])
+    if answer.get("trouble"):
+        head = f"{head}\n\nNot ready: {cell(answer['trouble'])}"
     voters = table(
         ["VOTER", "CONNECTED", "APPLIED INDEX"],
         [(each["name"], each["connected"], each["applied_index"]) for each in answer["voters"]],

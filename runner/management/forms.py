@@ -186,6 +186,7 @@ class StatusForm(Struct, frozen=True, kw_only=True):
         runs: state to instants.
         clock: `ok` or `clock_stepped`; null where only the owner knows.
         timing: every length of time in force, seconds.
+        trouble: why the asked voter is not ready, in words; null while it can do its part.
     """
 
     cluster_id: str
@@ -202,6 +203,7 @@ class StatusForm(Struct, frozen=True, kw_only=True):
     runs: dict[str, int]
     clock: str | None
     timing: dict[str, float]
+    trouble: str | None
 
 
 class PreviewForm(Struct, frozen=True, kw_only=True):

@@ -79,6 +79,9 @@ def not_applied(fault: NotApplied) -> Problem:
     """Return the answer to a change that was appended nowhere."""
     if fault.why is Why.TOO_LARGE:
         return Problem(413, "Content Too Large", "The change is too large for one command; split it.", "not_done")
+    if fault.why is Why.FAILED_TRIAL:
+        detail = f"The change was not done: it cannot be applied ({fault}); this is a fault of fencepost, report it."
+        return Problem(500, "Internal Server Error", detail, "not_done")
     detail = f"The change was not done ({fault.why.value}); send it again, here or to another voter."
     return unavailable(detail)
 

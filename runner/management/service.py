@@ -96,10 +96,12 @@ class Management:
         return answered({"healthy": True})
 
     async def readyz(self, _: Request) -> Reply:
-        """Answer whether this voter sees a leader: 200, else 503."""
-        leader = self.node.status().leader
-        reply = answered({"ready": leader is not None, "leader": leader})
-        return reply if leader is not None else Reply(UNAVAILABLE, reply.body)
+        """Answer whether this voter sees a leader and can do its part: 200, else 503 and why not."""
+        status = self.node.status()
+        why = status.trouble or (None if status.leader is not None else "this voter knows of no leader")
+        if why is None:
+            return answered({"ready": True, "leader": status.leader})
+        return Reply(UNAVAILABLE, answered({"ready": False, "leader": status.leader, "why": why}).body)
 
     async def _read(self, asked: Read, request: Request) -> Reply:
         """Answer as the owner or through it; where neither can be had, from this voter's own checkpoint, and say so."""

@@ -28,4 +28,5 @@ def status_form(db: sqlite3.Connection, *, status: Status, owner: Owner, timing:
         runs=queries.counts(db),
         clock=owner.clock_state() if owner.drives else None,
         timing=dict(timing),
+        trouble=status.trouble,
     )

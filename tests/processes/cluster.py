@@ -152,9 +152,9 @@ class Cluster:
 
 
 @contextmanager
-def running_cluster(folder: Path, voters: int = 3, workers: int = 1) -> Iterator[Cluster]:
-    """Start all voters and workers; leave no process behind, whatever happens."""
-    cluster = Cluster(folder, voters, workers)
+def running_cluster(folder: Path, voters: int = 3, workers: int = 1, made: Cluster | None = None) -> Iterator[Cluster]:
+    """Start all voters and workers (of a cluster already made, if given); leave no process behind, whatever happens."""
+    cluster = made or Cluster(folder, voters, workers)
     try:
         cluster.start_voters()
         cluster.start(*["worker" if i == 1 else f"worker{i}" for i in range(1, workers + 1)])

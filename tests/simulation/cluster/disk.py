@@ -15,10 +15,12 @@ FILES = ("raft.db", "raft.db-wal", "checkpoint.db", "checkpoint.db-wal")
 
 
 class Connection:
-    """A SQLite connection with a place to die before and after every statement."""
+    """A SQLite connection with a place to die before and after every statement; on a full disk every one fails."""
 
-    def __init__(self, db: sqlite3.Connection, wal: Path, point: Callable[[], None]) -> None:
-        self._db, self._wal, self._point = db, wal, point
+    def __init__(
+        self, db: sqlite3.Connection, wal: Path, point: Callable[[], None], has_space: Callable[[], bool]
+    ) -> None:
+        self._db, self._wal, self._point, self._has_space = db, wal, point, has_space
         self._full = db.execute("PRAGMA synchronous").fetchone()[0] == 2
         self.durable_bytes = self._size()
 
@@ -27,6 +29,7 @@ class Connection:
 
     def execute(self, sql: str, *args: Any) -> sqlite3.Cursor:
         self._point()
+        self._demand_space()
         cursor = self._db.execute(sql, *args)
         if sql == "COMMIT" and self._full:
             self.durable_bytes = self._size()
@@ -35,7 +38,12 @@ class Connection:
 
     def executemany(self, sql: str, *args: Any) -> sqlite3.Cursor:
         self._point()
+        self._demand_space()
         return self._db.executemany(sql, *args)
+
+    def _demand_space(self) -> None:
+        if not self._has_space():
+            raise sqlite3.OperationalError("database or disk is full")
 
     def close(self) -> None:
         self._db.close()
@@ -49,12 +57,12 @@ class Disk:
         self.folder = home / "0"
 
     def open(
-        self, identity: Identity, machine: StateMachine, point: Callable[[], None]
+        self, identity: Identity, machine: StateMachine, point: Callable[[], None], has_space: Callable[[], bool]
     ) -> tuple[LogStore, CheckpointStore]:
         log = LogStore(self.folder / "raft.db")
         checkpoint = CheckpointStore(self.folder / "checkpoint.db", identity, machine)
-        self._log_db = Connection(log._db, self.folder / "raft.db-wal", point)
-        self._checkpoint_db = Connection(checkpoint._writer, self.folder / "checkpoint.db-wal", point)
+        self._log_db = Connection(log._db, self.folder / "raft.db-wal", point, has_space)
+        self._checkpoint_db = Connection(checkpoint._writer, self.folder / "checkpoint.db-wal", point, has_space)
         log._db = self._log_db  # type: ignore[assignment]  # stands in for the connection
         checkpoint._writer = self._checkpoint_db  # type: ignore[assignment]  # the same
         return log, checkpoint

@@ -3,6 +3,7 @@
 Run one by hand: `PYTHONHASHSEED=0 .venv/bin/python -m tests.simulation.cluster.fuzz SEED [LAST_SEED]`.
 """
 
+import math
 import sys
 import tempfile
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from cluster import window
+from cluster.room import RESERVE_BYTES
 from tests.simulation.cluster.world import World
 
 FAULTY_S = 8.0
@@ -38,6 +40,7 @@ class Faults:
             (0.01, self._stall),
             (0.012, self._die),
             (0.004, self._resign),
+            (0.006, self._fill),
             (0.006, self._hand_over),
             (0.006, self._reject_leader),
             (0.006, self._silence_one),
@@ -58,7 +61,9 @@ class Faults:
         random = self._random
         for _ in range(1 if random.random() < 0.85 else random.randint(3, 25)):
             name = leader if leader and random.random() < 0.8 else random.choice(self._world.names)
-            self._world.propose(name, size=random.randint(0, 60))
+            kind = random.choices(("", "rival", "poison"), (90, 8, 2))[0]
+            within_s = 0.15 * random.random() if random.random() < 0.1 else math.inf
+            self._world.propose(name, size=random.randint(0, 60), kind=kind, within_s=within_s)
         if random.random() < 0.2:
             self._world.read_through_barrier(leader or random.choice(self._world.names))
 
@@ -118,6 +123,12 @@ class Faults:
         if leader:
             self._world.live[leader].replica.resign()
 
+    def _fill(self, leader: str | None) -> None:
+        """Fill a disk for a while: from now on any write to it fails, which nothing survives."""
+        name = leader if leader and self._random.random() < 0.5 else self._random.choice(self._world.names)
+        self._world.free[name] = self._random.choice((0, RESERVE_BYTES - 1))
+        self._after(3.0, lambda: self._world.empty(name))
+
     def _hand_over(self, leader: str | None) -> None:
         if leader:
             self._world.live[leader].replica.hand_over()
@@ -151,6 +162,10 @@ class _Restart:
 
     def __call__(self) -> None:
         if self.name not in self._world.live:
+            known = self._world.versions[self.name]
+            self._world.versions[self.name] = max(
+                known, self._world.random.choice((1, 1, 2))
+            )  # a program never goes back
             self._world.start(self.name)
             for other in self._world.names:
                 if other != self.name:
@@ -188,6 +203,7 @@ def _heal(world: World) -> None:
     """Everything starts again and connects anew; then it must come to rest and go on."""
     world.network.slow.clear()
     for name in world.names:
+        world.empty(name)
         if name in world.live:
             world.live[name].fuse, world.live[name].stalled_until_s = None, 0.0
         else:

@@ -170,3 +170,51 @@ def test_a_handover_that_cannot_succeed_ends_in_resignation(tmp_path: Path) -> N
     world.run(0.05)
     assert old.replica.leadership.role == "follower"
     heal(world)
+
+
+# ---- beside full disks
+
+
+def test_a_handover_passes_a_full_voter_over(tmp_path: Path) -> None:
+    world, old = cluster(tmp_path)
+    full, able = others(world, old)
+    world.free[full] = 0
+    world.run(0.2)
+    old.replica.hand_over()
+    assert successor(world, old, AT_ONCE_S).name == able
+    world.empty(full)
+    heal(world)
+
+
+def test_a_killed_leader_is_followed_at_once_though_the_next_in_line_is_full(tmp_path: Path) -> None:
+    world, leader = cluster(tmp_path, voters=5)
+    ops = [world.propose(leader.name) for _ in range(5)]
+    assert world.run_until(lambda: world.acknowledged >= set(ops), 2.0)
+    term, full = leader.log.term, others(world, leader)[0]
+    world.free[full] = 0
+    world.run(0.2)
+    world.kill(leader.name)
+    new = successor(world, leader, AT_ONCE_S + 0.1)
+    assert (new.log.term, new.name == full, world.live[full].log.term) == (term + 1, False, term)
+    world.run(3.0)
+    assert world.live[full].replica.leader == new.name
+    world.empty(full)
+    heal(world)
+    assert new.log.term == term + 1, "with room again it deposed the leader that it had heeded"
+    assert world.live[full].replica.read(appended) == ops
+
+
+def test_who_is_full_helps_nobody_to_win(tmp_path: Path) -> None:
+    """One dead and one full of three: a leader could commit nothing, so there is none, and the term stays."""
+    world, leader = cluster(tmp_path)
+    full = others(world, leader)[0]
+    world.free[full] = 0
+    world.run(0.2)
+    term = leader.log.term
+    world.kill(leader.name)
+    world.run(10.0)
+    assert world.leader() is None
+    assert {process.log.term for process in world.live.values()} == {term}
+    world.empty(full)
+    assert world.run_until(lambda: world.leader() is not None, BY_TIMEOUT_S + 1.0)
+    heal(world)

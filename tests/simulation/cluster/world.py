@@ -1,5 +1,6 @@
 """A whole cluster in one thread on virtual time: real replicas, real files, seeded faults, and an oracle."""
 
+import math
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -10,6 +11,7 @@ from cluster.outcome import Applied, FailStop, NotApplied, OutcomeUnknown, Why
 from cluster.ports import Identity, Timing
 from cluster.proposals import Outcome
 from cluster.replica import Replica
+from cluster.room import RESERVE_BYTES, boundless
 from tests.simulation.cluster.disk import Disk
 from tests.simulation.cluster.machine import Appends, appended
 from tests.simulation.cluster.network import End, Network
@@ -42,7 +44,11 @@ class Process:
         self.checked = 1
         self.again = False
         disk = world.disks[name]
-        log, checkpoint = disk.open(read_identity(disk.folder), Appends(), self.point)
+        machine = Appends()
+        machine.version = world.versions[name]
+        log, checkpoint = disk.open(
+            read_identity(disk.folder), machine, self.point, lambda: world.free[name] >= RESERVE_BYTES
+        )
         self.log, self.checkpoint = log, checkpoint
         self.replica = Replica(
             world.identities[name],
@@ -51,6 +57,7 @@ class Process:
             clock=VirtualClock(world, world.offsets[name]),
             randomness=Random(world.random.getrandbits(32)),
             timing=world.timing,
+            free_bytes=lambda: world.free[name],
         )
 
     def point(self) -> None:
@@ -86,6 +93,8 @@ class World:
         self.disks = {name: Disk(home / name, self.random) for name in self.names}
         for name in self.names:
             create_disk(self.disks[name].folder, self.identities[name])
+        self.versions = dict.fromkeys(self.names, 1)  # of the program that each starts next
+        self.free = dict.fromkeys(self.names, boundless())
         self.live: dict[str, Process] = {}
         self.network = Network(self.random, self.live)  # type: ignore[arg-type]  # a dict is invariant
         self.violations: list[str] = []
@@ -172,14 +181,18 @@ class World:
         else:
             self.check(process)
 
+    def empty(self, name: str) -> None:
+        """Give a voter's disk its space back."""
+        self.free[name] = boundless()
+
     def leader(self) -> Process | None:
         leaders = [process for process in self.live.values() if process.replica.leadership.role == "leader"]
         return max(leaders, key=lambda process: process.replica.leadership.term, default=None)
 
     # ---- clients
 
-    def propose(self, name: str, size: int = 0) -> str:
-        op = f"op{len(self.answers) + 1}{'x' * size}"
+    def propose(self, name: str, size: int = 0, kind: str = "", within_s: float = math.inf, version: int = 1) -> str:
+        op = f"{kind}op{len(self.answers) + 1}{'x' * size}"
         self.answers[op] = []
         process = self.live.get(name)
         if process is None:
@@ -187,7 +200,7 @@ class World:
             return op
         self.asked_of[op] = process
         try:
-            process.replica.propose(op.encode(), partial(self._answer, op))
+            process.replica.propose(op.encode(), partial(self._answer, op), within_s, version)
         except NotApplied as error:
             self._answer(op, error)
         return op
@@ -242,6 +255,8 @@ class World:
         """When everything is healed: all states equal, nothing lost, nothing twice, everybody answered once."""
         states = {name: process.replica.read(appended) for name, process in self.live.items()}
         state = states[min(states)]
+        if len({process.checkpoint.cluster_version for process in self.live.values()}) != 1:
+            self.violations.append("cluster versions differ")
         if any(other != state for other in states.values()):
             self.violations.append("states differ")
         if len(set(state)) != len(state):

@@ -9,6 +9,7 @@ from cluster.identity import create_disk
 from cluster.log_store import LogStore
 from cluster.ports import Identity, StateMachine, Timing
 from cluster.replica import Replica
+from cluster.room import boundless
 from tests.simulation.cluster.machine import Appends
 
 CLUSTER = "11111111-2222-4333-8444-555555555555"
@@ -65,6 +66,7 @@ class Bench:
     def __init__(self, home: Path, *, voters: int = 3, machine: StateMachine | None = None, seed: int = 1) -> None:
         self.clock, self.identity, self.home = ManualClock(), identity(voters=voters), home
         self.machine, self._seed = machine or Appends(), seed
+        self.free_bytes = boundless()
         if not (home / "raft.db").exists():
             create_disk(home, self.identity)
         self.open()
@@ -79,6 +81,7 @@ class Bench:
             clock=self.clock,
             randomness=Random(self._seed),
             timing=Timing(),
+            free_bytes=lambda: self.free_bytes,
         )
         self.links: dict[str, FakeLink] = {}
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from cluster.checkpoint_store import CheckpointStore
-from cluster.frames import NO_OP
+from cluster.frames import NO_OP, raise_to
 from cluster.log_store import Entry
 from cluster.outcome import FailStop, Unfit
 from tests.simulation.cluster.machine import Appends, appended
@@ -114,14 +114,35 @@ def test_a_file_whose_making_was_cut_short_is_made_again(path: Path) -> None:
 
 
 def test_files_of_others_are_unfit(path: Path) -> None:
-    class Later(Appends):
-        version = 2
-
     opened(path).close()
     with pytest.raises(Unfit, match="another cluster"):
         opened(path, cluster_id="other")
+    db = sqlite3.connect(path)
+    db.execute("UPDATE cluster_applied SET format = 1")
+    db.commit()
+    db.close()
     with pytest.raises(Unfit, match="another version"):
-        opened(path, Later())
+        opened(path)
     path.write_bytes(b"noise" * 1000)
     with pytest.raises(Unfit):
+        opened(path)
+
+
+class Later(Appends):
+    version = 3
+
+
+def test_the_cluster_version_is_kept_never_falls_and_keeps_older_programs_out(path: Path) -> None:
+    store = opened(path, Later())
+    assert (store.cluster_version, store.supported_version) == (1, 3)
+    results = [store.apply(Entry(raise_to(version), index, 1)) for index, version in ((2, 3), (3, 2))]
+    assert results == [3, 3]
+    store.commit()
+    store.close()
+    again = opened(path, Later())
+    assert again.cluster_version == 3
+    with pytest.raises(FailStop, match="goes on to version 4"):
+        again.apply(Entry(raise_to(4), 4, 1))
+    again.close()
+    with pytest.raises(Unfit, match="gone on to version 3, this program knows 1"):
         opened(path)

@@ -12,7 +12,9 @@ from cluster.frames import (
     Alive,
     Append,
     Conflict,
+    Digests,
     Frame,
+    Full,
     Goodbye,
     Hello,
     Malformed,
@@ -30,6 +32,7 @@ from cluster.frames import (
     encode_frame,
     encode_hello,
     goodbye,
+    raise_to,
     session_of,
 )
 from tests.unit.cluster.fakes import CLUSTER, identity
@@ -37,6 +40,8 @@ from tests.unit.cluster.fakes import CLUSTER, identity
 HELLO = Hello(PROTOCOL_VERSION, CLUSTER, 1, "node2", f"{2:032x}", 4, 7, bytes(16))
 MESSAGES: list[Message] = [
     Standing(3),
+    Standing(3, version=2),
+    Append(2, 5, 3, ((3, raise_to(7)),)),
     Append(2, 5, 3, ((3, b"\x00work"), (4, NO_OP))),
     Append(2, 5, 3, ()),
     Matched(9),
@@ -49,6 +54,8 @@ MESSAGES: list[Message] = [
     WouldVote(5),
     TimeoutNow(),
     Goodbye("moving on"),
+    Digests(((256, bytes(32)), (300, b"d" * 32))),
+    Full(),
 ]
 
 
@@ -65,6 +72,11 @@ def test_a_frame_survives_its_journey(message: Message) -> None:
         Append(2, 5, 3, ((9, b"\x00a"),)),
         Append(2, 5, 9, ()),
         Append(2, 5, 3, ((2, b"\x00a"),)),
+        Digests(((256, bytes(31)),)),
+        Standing(3, version=0),
+        Append(2, 5, 3, ((3, raise_to(7) + b"more"),)),
+        Digests(((0, bytes(32)),)),
+        Digests(tuple((index, bytes(32)) for index in range(1, 130))),
         Append(2, 1, 1, ()),
         Append(2, 5, 3, ((3, b""),)),
         Append(2, 5, 3, ((3, b"\x02membership"),)),
@@ -92,7 +104,7 @@ def test_entries_that_no_leader_writes_are_malformed(message: Message) -> None:
         b"\x91" * 100_000,
         msgspec.msgpack.encode(["s1", 4, 0, 1, [99, 1]]),
         msgspec.msgpack.encode(["s1", 4, 0, 1, [1]]),
-        msgspec.msgpack.encode(["s1", 4, 0, 1, [1, 2, 3]]),
+        msgspec.msgpack.encode(["s1", 4, 0, 1, [1, 2, 3, 4]]),
         msgspec.msgpack.encode(["s1", 4, 0, 1, [1, 2], "more"]),
         msgspec.msgpack.encode(["s1", "4", 0, 1, [1, 2]]),
         msgspec.msgpack.encode(["s1", -4, 0, 1, [1, 2]]),
@@ -125,16 +137,16 @@ def test_a_hello_survives_its_journey_and_is_bounded() -> None:
 
 
 def test_a_later_version_is_refused_for_its_version_though_it_says_more() -> None:
-    later = msgspec.to_builtins(HELLO, builtin_types=(bytes,)) | {"version": 2, "colour": "blue"}
+    later = msgspec.to_builtins(HELLO, builtin_types=(bytes,)) | {"version": PROTOCOL_VERSION + 1, "colour": "blue"}
     reason = check_hello(identity(), decode_hello(msgspec.msgpack.encode(later)))
-    assert reason == "it speaks protocol version 2, this voter speaks 1"
+    assert reason == f"it speaks protocol version {PROTOCOL_VERSION + 1}, this voter speaks {PROTOCOL_VERSION}"
 
 
 @pytest.mark.parametrize(
     ("change", "word"),
     [
         ({}, None),
-        ({"version": 2}, "version 2"),
+        ({"version": PROTOCOL_VERSION + 1}, f"version {PROTOCOL_VERSION + 1}"),
         ({"cluster_id": "other"}, "cluster other"),
         ({"generation": 2}, "generation 2"),
         ({"name": "node1", "disk_id": f"{1:032x}"}, "own name"),

@@ -132,6 +132,13 @@ async def test_many_at_once_are_all_answered_in_order(alone: Node) -> None:
     assert [applied.result for applied in results] == [[n + 1, str(n)] for n in range(300)]
 
 
+async def test_a_proposal_may_be_given_a_time(alone: Node) -> None:
+    with pytest.raises(NotApplied) as refused:
+        await alone.propose(b"late", within_s=0.0)
+    assert refused.value.why is Why.EXPIRED
+    assert (await alone.propose(b"in time", within_s=60.0)).result == [1, "in time"]
+
+
 async def test_a_caller_that_gives_up_leaves_its_proposal_in_place(alone: Node) -> None:
     impatient = asyncio.ensure_future(alone.propose(b"given up"))
     await asyncio.sleep(0)

@@ -119,3 +119,64 @@ def test_the_room_for_bytes_is_given_back(monkeypatch: pytest.MonkeyPatch) -> No
         for entry in append_all(desk, index, 3):
             desk.applied(entry, None)
         desk.settle()
+
+
+def test_a_deadline_that_passes_in_the_queue_is_a_definite_no() -> None:
+    desk, late, other = Proposals(), Heard(), Heard()
+    desk.offer(b"a", late, 10.0)
+    desk.offer(b"b", other)
+    desk.expire(9.9)
+    desk.settle()
+    assert not late
+    desk.expire(10.0)
+    assert [entry.command for entry in append_all(desk, 7, 3)] == [b"\x00b"]
+    desk.settle()
+    (outcome,) = late
+    assert isinstance(outcome, NotApplied)
+    assert outcome.why is Why.EXPIRED
+    assert not other
+
+
+def test_a_deadline_that_passes_in_the_log_leaves_the_outcome_unknown_and_is_the_only_answer() -> None:
+    desk, late, patient = Proposals(), Heard(), Heard()
+    desk.offer(b"a", late, 10.0)
+    desk.offer(b"b", patient, 20.0)
+    entries = append_all(desk, 7, 3)
+    for now_s in (10.0, 11.0, 12.0):
+        desk.expire(now_s)
+        desk.settle()
+    assert [type(outcome) for outcome in late] == [OutcomeUnknown]
+    for entry in entries:
+        desk.applied(entry, None)
+    desk.expire(99.0)
+    desk.leadership_lost()
+    desk.settle()
+    assert len(late) == 1
+    assert patient == [Applied(8, 3, None)]
+
+
+def test_an_expired_entry_still_guards_its_place_and_its_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proposals, "MAX_PROPOSALS", 1)
+    desk = Proposals()
+    desk.offer(b"a", Heard(), 10.0)
+    (entry,) = append_all(desk, 7, 3)
+    desk.expire(10.0)
+    with pytest.raises(NotApplied):
+        desk.offer(b"b", Heard())
+    with pytest.raises(FailStop):
+        desk.applied(Entry(b"\x00b", 7, 4), None)
+    desk = Proposals()
+    desk.offer(b"a", Heard(), 10.0)
+    append_all(desk, 7, 3)
+    desk.applied(entry, None)
+    desk.offer(b"b", Heard())
+
+
+def test_a_nearer_deadline_behind_a_farther_one_is_not_missed() -> None:
+    desk, far, near = Proposals(), Heard(), Heard()
+    desk.offer(b"a", far, 20.0)
+    desk.offer(b"b", near, 5.0)
+    for now_s, expired in ((5.0, (0, 1)), (19.0, (0, 1)), (20.0, (1, 1))):
+        desk.expire(now_s)
+        desk.settle()
+        assert (len(far), len(near)) == expired

@@ -125,6 +125,8 @@ async def test_status_is_this_voters_own_view(port: int) -> None:
             {"name": "node1", "connected": True, "applied_index": 8},
             {"name": "node2", "connected": False, "applied_index": 0},
         ],
+        "trouble": None,
+        "cluster_version": 1,
     }
 
 

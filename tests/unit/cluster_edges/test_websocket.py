@@ -105,7 +105,10 @@ STRANGE = {
     "other cluster": (_altered(hello_of("node2"), cluster_id="d" * 36), f"it belongs to cluster {'d' * 36}, "),
     "other generation": (_altered(hello_of("node2"), generation=2), "it is of restore generation 2, this voter of 1"),
     "other disk": (_altered(hello_of("node2"), disk_id="9" * 32), "node2 speaks from another disk"),
-    "other version": (_altered(hello_of("node2"), version=99), "it speaks protocol version 99, this voter speaks 1"),
+    "other version": (
+        _altered(hello_of("node2"), version=99),
+        f"it speaks protocol version 99, this voter speaks {frames.PROTOCOL_VERSION}",
+    ),
     "no hello": (b"\xc1nonsense", "not a hello of this protocol"),
     "too long": (b"x" * 5000, "a hello of 5000 bytes; at most 4096 are read"),
 }

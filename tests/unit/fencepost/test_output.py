@@ -105,6 +105,9 @@ def test_status_of_a_voter_that_does_not_own() -> None:
     assert text.endswith("Skipped    10\nSucceeded  5")
     answer["workers"] = [{"name": "worker1", "incarnation": "a4", "last_contact_s": 0.25}]
     assert "worker1  a4           0.2 s ago" in output.status(answer)
+    assert "Not ready" not in output.status(answer)
+    answer["trouble"] = "disk full: 3 MiB are free"
+    assert "\nNot ready: disk full: 3 MiB are free\n" in output.status(answer)
 
 
 def test_schedules_with_their_next_instant() -> None:

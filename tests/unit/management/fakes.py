@@ -57,6 +57,7 @@ class FakeNode:
     def __init__(self, name: str) -> None:
         self.name = name
         self.leader: str | None = "node1"
+        self.trouble: str | None = None
         self.barrier_raises: BaseException | None = None
         self.barrier_hangs = False
         self.barriers = 0
@@ -97,7 +98,7 @@ class FakeNode:
     def status(self) -> Status:
         role = "leader" if self.leader == self.name else "follower"
         voters = (PeerStatus("node1", True, 40), PeerStatus("node2", False, 38))
-        return Status(self.name, role, 4, self.leader, 41, 40, 42, "d1", voters)
+        return Status(self.name, role, 4, self.leader, 41, 40, 42, "d1", voters, self.trouble)
 
     def clocks(self) -> tuple[PeerClock, ...]:
         return ()

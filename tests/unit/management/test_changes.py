@@ -147,6 +147,7 @@ async def test_what_the_checkpoint_decided_is_the_answer(result: OpResult, statu
         (NotApplied(Why.NOT_LEADER), 503, "not_done"),
         (NotApplied(Why.QUEUE_FULL), 503, "not_done"),
         (NotApplied(Why.TOO_LARGE), 413, "not_done"),
+        (NotApplied(Why.FAILED_TRIAL, "ValueError: no"), 500, "not_done"),
         (OutcomeUnknown("stepped down"), 503, "unknown"),
     ],
 )

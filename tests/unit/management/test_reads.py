@@ -295,7 +295,7 @@ async def test_status_is_always_the_asked_voters() -> None:
     assert (other["node"], other["owner"], other["workers"], other["clock"]) == ("node2", "node1", None, None)
     assert set(other) == {
         "cluster_id", "generation", "node", "role", "owner", "epoch", "revision", "term", "applied_index",
-        "voters", "workers", "runs", "clock", "timing",
+        "voters", "workers", "runs", "clock", "timing", "trouble",
     }  # fmt: skip
     assert other["voters"][1] == {"name": "node2", "connected": False, "applied_index": 38}
     assert follower.relay.sent == []
@@ -305,8 +305,20 @@ async def test_ready_means_that_a_leader_is_seen() -> None:
     voter, _ = cluster()
     assert decoded(await voter.ask("GET", "/readyz")) == {"ready": True, "leader": "node1"}
     voter.node.leader = None
-    assert (await voter.ask("GET", "/readyz")).status == 503
+    reply = await voter.ask("GET", "/readyz")
+    assert reply.status == 503
+    assert decoded(reply) == {"ready": False, "leader": None, "why": "this voter knows of no leader"}
     assert (await voter.ask("GET", "/healthz")).status == 200
+
+
+async def test_a_voter_in_trouble_is_not_ready_and_says_why() -> None:
+    voter, _ = cluster()
+    assert decoded(await voter.ask("GET", "/v1/status"))["trouble"] is None
+    voter.node.trouble = "disk full: 3 MiB are free"
+    reply = await voter.ask("GET", "/readyz")
+    assert reply.status == 503
+    assert decoded(reply) == {"ready": False, "leader": "node1", "why": "disk full: 3 MiB are free"}
+    assert decoded(await voter.ask("GET", "/v1/status"))["trouble"] == "disk full: 3 MiB are free"
 
 
 async def test_a_long_list_of_schedules_is_worked_out_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,36 @@
+from pathlib import Path
+
+import pytest
+
+from cluster import log_store, pace
+from cluster.log_store import LogStore
+from cluster.pace import due
+from tests.unit.cluster.fakes import identity
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> LogStore:
+    log_store.create(tmp_path / "raft.db", identity())
+    log = LogStore(tmp_path / "raft.db")
+    log.set_term(1, None)
+    for index in range(2, 22):
+        log.append(b"\x00" + bytes(99), index, 1)
+    return log
+
+
+def indices(log: LogStore, applied: int, last: int) -> list[int]:
+    return [entry.index for entry in due(log, applied, last)]
+
+
+def test_what_is_behind_and_not_beyond(log: LogStore) -> None:
+    assert indices(log, 3, 7) == [4, 5, 6, 7]
+    assert indices(log, 7, 7) == indices(log, 9, 7) == []
+
+
+def test_bounded_in_entries_and_in_bytes(log: LogStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pace, "MAX_APPLIED_PER_TICK", 5)
+    assert indices(log, 1, 21) == [2, 3, 4, 5, 6]
+    monkeypatch.setattr(pace, "MAX_APPLIED_BYTES_PER_TICK", 250)
+    assert indices(log, 1, 21) == [2, 3, 4]
+    monkeypatch.setattr(pace, "MAX_APPLIED_BYTES_PER_TICK", 1)
+    assert indices(log, 1, 21) == [2], "at least one, or it never goes on"
