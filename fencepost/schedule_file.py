@@ -15,7 +15,7 @@ from fencepost.toml_file import TomlFile
 from fencepost.toml_lines import Keys
 from runner.calendar import BadExpression, check_trigger
 from runner.checkpoint.ops import Cron, Every, Retry
-from runner.management.bodies import MAX_SCHEDULES, ApplyBody, PoolBody, ScheduleBody
+from runner.management.bodies import MAX_POOLS, MAX_SCHEDULES, ApplyBody, PoolBody, ScheduleBody
 from worker.protocol import CommandTarget
 
 MAX_TARGET_BYTES: Final = 64 << 10  # DESIGN 4: payloads
@@ -68,6 +68,8 @@ def load_schedules(path: Path) -> ApplyBody:
     form = file.convert(_FileForm, lambda keys: _called(file.table, keys))
     if not form.schedule and not form.pool:
         raise file.mistake((), "names nothing; write at least one [[schedule]] or [[pool]]")
+    if len(form.pool) > MAX_POOLS:
+        raise file.mistake(("pool", MAX_POOLS), f"more than {MAX_POOLS} pools in one file; split it")
     if len(form.schedule) > MAX_SCHEDULES:
         raise file.mistake(("schedule", MAX_SCHEDULES), f"more than {MAX_SCHEDULES} schedules in one file; split it")
     pools = tuple(_pool(file, i, each) for i, each in enumerate(form.pool))

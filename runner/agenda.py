@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from runner.calendar import BadExpression, next_after, plan
-from runner.checkpoint.ops import Materialise
+from runner.checkpoint.ops import Every, Materialise
 from runner.checkpoint.records import Schedule
 
 # Plans of one schedule that one command may chain: a cron that was down for long takes several (calendar.planning).
-MAX_CHAINED: Final = 16
+MAX_CHAINED: Final = 2
+# Past instants of cron schedules that one turn walks before it lets the rest wait, give or take one schedule's.
+MAX_WALKED: Final = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,18 +29,25 @@ class Aim:
     fault: str | None = None
 
 
-def aims(before: Mapping[str, Aim], schedules: Sequence[Schedule]) -> dict[str, Aim]:
-    """Return the aim of every enabled schedule; what did not change is not reckoned again."""
-    kept: dict[str, Aim] = {}
-    for row in schedules:
-        if row.enabled:
-            known = before.get(row.schedule_id)
-            kept[row.schedule_id] = known if known is not None and _is_of(known, row) else _aim(row)
-    return kept
+def aim_of(row: Schedule) -> Aim:
+    """Reckon the aim of an enabled schedule."""
+    try:
+        planned = next_after(row.spec.trigger, row.spec.timezone, row.anchor_ms, row.watermark_ms)
+    except BadExpression as fault:
+        return Aim(row.definition_revision, row.watermark_ms, None, str(fault))
+    return Aim(row.definition_revision, row.watermark_ms, planned.at_ms if planned else None)
+
+
+def is_of(aim: Aim, row: Schedule) -> bool:
+    """Return whether an aim was reckoned from this definition and this watermark."""
+    return aim.definition_revision == row.definition_revision and aim.watermark_ms == row.watermark_ms
 
 
 def due(schedules: Sequence[Schedule], aimed: Mapping[str, Aim], now_ms: int, limit: int) -> list[Materialise]:
-    """Return one operation for each schedule whose aim was reached, those due longest first, at most `limit`."""
+    """Return one operation for each schedule whose aim was reached, those due longest first, at most `limit`.
+
+    Fewer if that would take too long: after `MAX_WALKED` past instants the rest wait for the next turn.
+    """
     reached: list[tuple[int, str, Schedule]] = []
     for row in schedules:
         aim = aimed.get(row.schedule_id)
@@ -46,14 +55,21 @@ def due(schedules: Sequence[Schedule], aimed: Mapping[str, Aim], now_ms: int, li
             reached.append((aim.next_ms, row.schedule_id, row))
     reached.sort(key=lambda entry: entry[:2])
     found: list[Materialise] = []
+    instants = 0
     for _, _, row in reached[:limit]:
-        found += _chain(row, now_ms, 1)[0]
+        planned = _chain(row, now_ms, 1)[0]
+        found += planned
+        instants += walked(row, planned)
+        if instants >= MAX_WALKED:
+            break
     return found
 
 
-def next_look_ms(aimed: Mapping[str, Aim]) -> int | None:
-    """Return the earliest aim of all, or None."""
-    return min((aim.next_ms for aim in aimed.values() if aim.next_ms is not None), default=None)
+def walked(row: Schedule, planned: Sequence[Materialise]) -> int:
+    """Return how many instants were walked to plan this; an interval's are counted without walking them."""
+    if isinstance(row.spec.trigger, Every):
+        return 0
+    return sum(len(op.due) + sum(missed.count for missed in op.missed) for op in planned)
 
 
 def catch_up(row: Schedule, now_ms: int) -> tuple[list[Materialise], bool]:
@@ -81,15 +97,3 @@ def _chain(row: Schedule, now_ms: int, links: int) -> tuple[list[Materialise], b
         if watermark_ms >= now_ms:
             return found, True
     return found, False
-
-
-def _is_of(aim: Aim, row: Schedule) -> bool:
-    return aim.definition_revision == row.definition_revision and aim.watermark_ms == row.watermark_ms
-
-
-def _aim(row: Schedule) -> Aim:
-    try:
-        planned = next_after(row.spec.trigger, row.spec.timezone, row.anchor_ms, row.watermark_ms)
-    except BadExpression as fault:
-        return Aim(row.definition_revision, row.watermark_ms, None, str(fault))
-    return Aim(row.definition_revision, row.watermark_ms, planned.at_ms if planned else None)

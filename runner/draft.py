@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from runner.agenda import catch_up, due
+from runner.agenda import MAX_WALKED, catch_up, due, walked
 from runner.checkpoint.ops import Apply, CloseOp, ForgetOperations, Op, SetEnabled
 from runner.checkpoint.records import Schedule
 from runner.claims import match, rooms
@@ -28,11 +28,14 @@ class Draft:
     """Operations in order, each with the entry of the caller that waits for its result, if there is one.
 
     Attributes:
-        put_back: entries that must wait: more of the past has to be put on record before them.
+        put_back: entries that must wait: more of the past has to be put on record before them, or what is due of a
+            schedule that they edit is not known yet.
+        walked: past instants that were walked to put them on record.
     """
 
     slots: list[tuple[Op, Entry | None]] = field(default_factory=list)
     put_back: list[Entry] = field(default_factory=list)
+    walked: int = 0
 
     @property
     def ops(self) -> tuple[Op, ...]:
@@ -67,7 +70,7 @@ def draft(entries: Sequence[Entry], view: View, tenure: Tenure, *, now_ms: int, 
     for entry in entries:
         if found.put_back and edited_by(entry.op):
             found.put_back.append(entry)  # edits keep their order
-        elif _catch_up(found, entry, view, caught, now_ms):
+        elif _catch_up(found, entry, view, tenure, caught, now_ms):
             found.slots.append((entry.op, entry))
         else:
             found.put_back.append(entry)
@@ -76,16 +79,22 @@ def draft(entries: Sequence[Entry], view: View, tenure: Tenure, *, now_ms: int, 
     return found
 
 
-def _catch_up(found: Draft, entry: Entry, view: View, caught: set[str], now_ms: int) -> bool:
+def _catch_up(found: Draft, entry: Entry, view: View, tenure: Tenure, caught: set[str], now_ms: int) -> bool:
     """Put what is due of the schedules that an operation edits before it; False if that takes another command."""
     for name in sorted(edited_by(entry.op)):
         row = view.edited.get(name)
         if row is None or row.schedule_id in caught:
             continue
-        if len(found.slots) >= MAX_DRAINED + MAX_CATCH_UP:
+        if row.enabled and not tenure.aims.knows(row):
+            return False
+        next_ms = tenure.aims.known[row.schedule_id].next_ms if row.enabled else None
+        if next_ms is None or next_ms > now_ms:
+            continue
+        if len(found.slots) >= MAX_DRAINED + MAX_CATCH_UP or found.walked >= MAX_WALKED:
             return False
         due_first, reached = catch_up(row, now_ms)
         found.slots += [(op, None) for op in due_first]
+        found.walked += walked(row, due_first)
         caught.add(row.schedule_id)
         if not reached:
             return False
@@ -106,7 +115,7 @@ def _own(view: View, tenure: Tenure, caught: set[str], *, now_ms: int, stepped: 
     )
     if not stepped:
         yield from (CloseOp(run_id) for run_id in view.closing)
-        yield from due(_not_caught(view.schedules, caught), tenure.aims, now_ms, MAX_OWN)
+        yield from due(_not_caught(view.schedules, caught), tenure.aims.known, now_ms, MAX_OWN)
     if served_s >= tenure.forget_at_s:
         yield ForgetOperations(now_ms - round(timing.operation_kept_s * 1000), FORGET_LIMIT)
     room = rooms(contacts, view.attempts, view.retired, served_s=served_s, poll_s=timing.poll_s)

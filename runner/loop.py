@@ -13,7 +13,6 @@ import structlog
 
 from cluster.outcome import NotApplied, OutcomeUnknown, Why
 from cluster.ports import Clock
-from runner import agenda
 from runner.checkpoint import ops
 from runner.checkpoint.ops import Op
 from runner.checkpoint.results import CommandResult, OpResult, from_builtins
@@ -28,6 +27,8 @@ from runner.view import View, Wants, read
 
 # After these the voter cannot go on under this epoch; after the others (queue or store full) the next look tries again.
 _ENDS_TENURE: Final = frozenset({Why.NOT_LEADER, Why.CLOSED})
+
+_SCHEDULE: Final = "schedule:"  # how a result names a schedule's row that it changed
 
 _log = structlog.get_logger("runner.loop")
 
@@ -121,8 +122,9 @@ class Loop:
             while not tenure.ended:
                 await self._wake.wait()
                 self._wake.clear()
-                while not tenure.ended and await self._turn(tenure):
-                    pass
+                if await self._turn(tenure):
+                    self._wake.set()
+                await asyncio.sleep(0)  # a turn that proposed nothing has not let anything else run
         finally:
             self._tenure = None
             tenure.end()
@@ -153,7 +155,7 @@ class Loop:
             tenure.served.turned(self._clock.mono_s(), could_commit=could_commit)
             self._turning = False
         self._point_pulse(tenure)
-        return could_commit and (again or len(self._inbox) > 0)
+        return could_commit and (again or len(self._inbox) > 0 or not tenure.aims.complete)
 
     async def _draft(self, tenure: Tenure, entries: Sequence[Entry]) -> Draft:
         """Look at the clocks, read the checkpoint, and decide."""
@@ -180,11 +182,11 @@ class Loop:
     @staticmethod
     def _wants(tenure: Tenure, entries: Sequence[Entry], now_ms: int) -> Wants:
         edited = [edited_by(entry.op) for entry in entries]
-        reached = tenure.next_look_ms is not None and tenure.next_look_ms <= now_ms
         return Wants(
             now_ms=now_ms,
             edited=frozenset().union(*edited),
-            calendar=tenure.aims_stale or reached,
+            enabled=not tenure.aims.listed,
+            schedules=tenure.aims.wanted(now_ms),
             workers=frozenset((one.worker, one.incarnation) for one in tenure.contacts if one.slots > 0),
         )
 
@@ -193,14 +195,12 @@ class Loop:
         """Bring what the tenure keeps in memory up to the view."""
         tenure.watches = watch(tenure.watches, view.attempts, tenure.served.served_s)
         tenure.contacts.forget_asks(tenure.watches)
-        if tenure.aims_stale:
-            known = tenure.aims
-            tenure.aims = agenda.aims(known, view.schedules)
-            tenure.next_look_ms = agenda.next_look_ms(tenure.aims)
-            tenure.aims_stale = False
-            for schedule_id, aim in tenure.aims.items():
-                if aim.fault is not None and known.get(schedule_id) != aim:
-                    _log.error("schedule cannot be planned", schedule_id=schedule_id, fault=aim.fault)
+        if not tenure.aims.listed:
+            tenure.aims.line_up(view.enabled)
+        # What an edit waits for comes first, but never takes the whole turn.
+        for rows in (view.edited.values(), view.schedules):
+            for schedule_id, fault in tenure.aims.take(rows):
+                _log.error("schedule cannot be planned", schedule_id=schedule_id, fault=fault)
 
     async def _commit(self, tenure: Tenure, found: Draft) -> bool:
         """Propose the draft and hand out the results; returns whether anything changed."""
@@ -239,7 +239,7 @@ class Loop:
             case ops.CancelOp() | ops.AttestOp():
                 tenure.contacts.ring_all()
             case ops.Apply() | ops.SetEnabled() | ops.Materialise():
-                tenure.aims_stale = tenure.aims_stale or bool(answer.changed)
+                tenure.aims.forget(_schedules_in(answer.changed))
             case ops.ForgetOperations():
                 tenure.forget_at_s = tenure.served.served_s + FORGET_EVERY_S
             case _:
@@ -248,11 +248,16 @@ class Loop:
     def _point_pulse(self, tenure: Tenure) -> None:
         """Tell the pulse when the next planned instant is; one already reached and still there waits for a pulse."""
         reckoning = tenure.reckoning
-        if reckoning is None or reckoning.stepped or tenure.next_look_ms is None:
+        next_look_ms = tenure.aims.next_look_ms
+        if reckoning is None or reckoning.stepped or next_look_ms is None:
             self._aim(None)
         else:
-            ahead_ms = tenure.next_look_ms - reckoning.now_ms
+            ahead_ms = next_look_ms - reckoning.now_ms
             self._aim(ahead_ms / 1000 if ahead_ms > 0 else None)
+
+
+def _schedules_in(changed: Sequence[str]) -> list[str]:
+    return [key.removeprefix(_SCHEDULE) for key in changed if key.startswith(_SCHEDULE)]
 
 
 def _overtaken() -> NotApplied:

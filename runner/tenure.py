@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from runner.agenda import Aim
+from runner.aims import Aims
 from runner.contacts import AttemptKey, Contacts, ServedTime
 from runner.deadlines import Watch
 from runner.trusted_time import Reckoning
@@ -21,7 +21,7 @@ class Tenure:
         revision: of the last command of this owner; the next one expects it.
         now_ms: the checkpoint's now after that command.
         served: the owner's served time, from which silence and waiting are counted.
-        aims: next planned instant of each enabled schedule; stale after a commit that may have changed one.
+        aims: next planned instant of each enabled schedule, as far as known yet.
         forget_at_s: served time at which old operation keys are next dropped.
         ended: nothing more is proposed under this epoch.
     """
@@ -32,9 +32,7 @@ class Tenure:
     served: ServedTime
     contacts: Contacts = field(default_factory=Contacts)
     watches: dict[AttemptKey, Watch] = field(default_factory=dict)
-    aims: dict[str, Aim] = field(default_factory=dict)
-    aims_stale: bool = True
-    next_look_ms: int | None = None
+    aims: Aims = field(default_factory=Aims)
     reckoning: Reckoning | None = None
     forget_at_s: float = 60.0
     ended: bool = False

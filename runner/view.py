@@ -18,13 +18,15 @@ class Wants:
 
     Attributes:
         edited: namespace and name of the schedules that waiting operations edit.
-        calendar: whether all schedules are read.
+        enabled: whether the ids of all enabled schedules are read.
+        schedules: ids of the schedules that are read whole.
         workers: name and incarnation of the workers that may have room; nothing claimable is read without one.
     """
 
     now_ms: int
     edited: frozenset[tuple[str, str]]
-    calendar: bool
+    enabled: bool
+    schedules: tuple[str, ...]
     workers: frozenset[tuple[str, str]]
 
 
@@ -34,6 +36,7 @@ class View:
 
     head: Head
     edited: dict[tuple[str, str], Schedule]
+    enabled: tuple[str, ...]
     schedules: tuple[Schedule, ...]
     attempts: tuple[Attempt, ...]
     claimable: tuple[Claimable, ...]
@@ -48,13 +51,19 @@ def read(db: sqlite3.Connection, wants: Wants) -> View:
     return View(
         head=queries.head(db),
         edited={name: row for name, row in named.items() if row is not None},
-        schedules=tuple(queries.schedules(db)) if wants.calendar else (),
+        enabled=tuple(queries.enabled_ids(db)) if wants.enabled else (),
+        schedules=_schedules(db, wants.schedules),
         attempts=tuple(queries.open_attempts(db)),
         claimable=_claimable(db, wants.now_ms) if wants.workers else (),
         pools={pool.name: pool for pool in queries.pools(db)} if wants.workers else {},
         retired=frozenset(name for name in wants.workers if queries.is_retired(db, *name)),
         closing=tuple(queries.closing(db, wants.now_ms, MAX_CLOSING)),
     )
+
+
+def _schedules(db: sqlite3.Connection, schedule_ids: tuple[str, ...]) -> tuple[Schedule, ...]:
+    rows = (queries.schedule(db, schedule_id) for schedule_id in schedule_ids)
+    return tuple(row for row in rows if row is not None)
 
 
 def _claimable(db: sqlite3.Connection, now_ms: int) -> tuple[Claimable, ...]:

@@ -9,7 +9,7 @@ import structlog
 
 from worker.asking import Asker
 from worker.capability import LaunchCapability
-from worker.engine.base import Engine, Refused, SubmissionUnknown, Work
+from worker.engine.base import Engine, OutcomeUnknown, Refused, SubmissionUnknown, Work
 from worker.incarnation import Incarnation, draw_id
 from worker.ledger import Ledger
 from worker.ledger_row import Consume, Denied, End, Fence, KeepReceipt, Lose, NoteStop, Reserve
@@ -71,9 +71,14 @@ class Invocation:
         work = await self._launch(await self._permit(), asked_mono_s)
         if work is None:
             return
-        outcome = await work.observe()
+        end: End | Lose
+        try:
+            end = End(await work.observe())
+        except OutcomeUnknown as fault:
+            end = Lose(f"outcome_unknown: {fault}")
+            _log.error("outcome_unknown", run_id=self.key[0], attempt=self.key[1], why=str(fault))
         async with self._lock:
-            self._means.ledger.step(*self.key, End(outcome))
+            self._means.ledger.step(*self.key, end)
             self._means.changed()
 
     async def stop(self) -> None:

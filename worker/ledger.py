@@ -7,7 +7,7 @@ import fcntl
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final, Self
 
@@ -81,6 +81,7 @@ class Ledger:
         path = data_dir / "ledger.db"
         try:
             _inspect(path, worker)
+            _make_private(path)
             db = sqlite3.connect(path, isolation_level=None)
             try:
                 ledger_id, life = _prepare(db, worker, randomness)
@@ -176,6 +177,14 @@ def _lock(data_dir: Path) -> int:
         os.close(lock)
         raise Unfit(f"data_dir {data_dir} is in use by another process: stop that one first") from fault
     return lock
+
+
+def _make_private(path: Path) -> None:
+    """Let only the owner read the ledger's files; what SQLite makes beside the first takes over that one's mode."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    for each in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))):
+        with suppress(FileNotFoundError):
+            each.chmod(0o600)
 
 
 def _inspect(path: Path, worker: str) -> None:

@@ -56,8 +56,8 @@ class Expression:
 
     Attributes:
         minutes_of_day: matching minutes since local midnight, ascending.
-        days: matching days of the month.
-        months: matching months, 1 to 12.
+        days: matching days of the month, ascending.
+        months: matching months, 1 to 12, ascending.
         weekdays: matching days of the week, Sunday = 0.
         either_day: both day fields are restricted, so a date needs to match only one of them.
         wildcard: the minute or hour field begins with `*`: the job follows the clock hand and is neither made up nor
@@ -65,8 +65,8 @@ class Expression:
     """
 
     minutes_of_day: tuple[int, ...]
-    days: frozenset[int]
-    months: frozenset[int]
+    days: tuple[int, ...]
+    months: tuple[int, ...]
     weekdays: frozenset[int]
     either_day: bool
     wildcard: bool
@@ -86,8 +86,8 @@ def parse(text: str) -> Expression:
         raise BadExpression("cron", f"cron {text!r} never comes: day {min(days)} is in none of its months")
     return Expression(
         minutes_of_day=tuple(hour * 60 + minute for hour in sorted(hours) for minute in sorted(minutes)),
-        days=days,
-        months=months,
+        days=tuple(sorted(days)),
+        months=tuple(sorted(months)),
         weekdays=frozenset(day % 7 for day in weekdays),
         either_day=either_day,
         wildcard=parts[0].startswith("*") or parts[1].startswith("*"),

@@ -12,10 +12,11 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from runner.calendar.expression import Expression
-from runner.calendar.wall import DAY_S, matching_day, readings
+from runner.calendar.wall import DAY_S, SEARCH_DAYS, matching_day, readings
 
 # A jump of three hours or more is a correction of the clock, not daylight saving time: nothing is made up for it.
 CORRECTION_S: Final = 3 * 3600
+REACH_S: Final = (SEARCH_DAYS + 3) * DAY_S  # a day before the question to two days after the last date in reach
 FIRST_S: Final = -62_000_000_000  # in the year 5: room for a day and an offset before it
 LAST_S: Final = 253_300_000_000  # in the year 9996
 
@@ -40,20 +41,24 @@ class Instant:
 def instants(expression: Expression, zone: ZoneInfo, after_s: int) -> Iterator[Instant]:
     """Yield the planned instants strictly after `after_s`, ascending, each once.
 
-    Ends where no date matches within 48 years, or near the year 9996. The work per instant is bounded: days that
-    match nothing are skipped over by calendar arithmetic.
+    Ends where none comes within 48 years of the last one, or near the year 9996. The work per instant is bounded: days
+    that match nothing are skipped over by calendar arithmetic, and readings that the clock jumps over each time they
+    match (`* 2 31 3 */7` in Berlin) are not searched for to the end of time.
     """
     # One day earlier: whatever the clock lost or repeats around `after_s` began within a day of it.
     cursor_s = max(after_s, FIRST_S) - DAY_S
     reached_s: int | None = None
-    while cursor_s < LAST_S:
+    until_s = cursor_s + REACH_S
+    while cursor_s < min(until_s, LAST_S):
         day = matching_day(expression, (cursor_s + offset_s(zone, cursor_s)) // DAY_S - 1)
         if day is None:
             return
         if day * DAY_S - 2 * DAY_S > cursor_s:
             cursor_s, reached_s = day * DAY_S - 2 * DAY_S, None
         for stretch in _stretches(zone, cursor_s):
-            yield from _within(expression, stretch, reached_s, after_s)
+            for instant in _within(expression, stretch, reached_s, after_s):
+                until_s = instant.at_s + REACH_S
+                yield instant
             end_s = stretch.to_s + stretch.offset_s
             reached_s = end_s if reached_s is None else max(reached_s, end_s)
         cursor_s += DAY_S

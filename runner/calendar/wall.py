@@ -4,30 +4,37 @@ A reading is an integer: seconds since 1970-01-01T00:00 *on that clock*, no zone
 """
 
 from bisect import bisect_left
+from calendar import isleap
 from collections.abc import Iterator
-from datetime import date
+from datetime import MAXYEAR, date
 from typing import Final
 
-from runner.calendar.expression import Expression
+from runner.calendar.expression import MONTH_DAYS, Expression
 
 DAY_S: Final = 86_400
 EPOCH_ORDINAL: Final = date(1970, 1, 1).toordinal()
+EPOCH_WEEKDAY: Final = 4  # a Thursday, counted from Sunday
+FEBRUARY: Final = 2
 LAST_DAY: Final = date(9998, 12, 31).toordinal() - EPOCH_ORDINAL
 # 29 February on one weekday can be 40 years away: the leap day that falls out in 2100 stretches the usual 28.
 SEARCH_DAYS: Final = 48 * 366
 
 
 def matching_day(expression: Expression, from_day: int) -> int | None:
-    """Return the first matching date at or after a day (both as days since 1970-01-01); None if none is in reach."""
-    day = from_day
-    while day <= min(from_day + SEARCH_DAYS, LAST_DAY):
-        today = date.fromordinal(day + EPOCH_ORDINAL)
-        if today.month not in expression.months:
-            day += _days_left(today)
-            continue
-        if _day_matches(expression, today):
-            return day
-        day += 1
+    """Return the first matching date at or after a day (both as days since 1970-01-01); None if none is in reach.
+
+    Goes from month to month and, in each, over the days that the expression names: some hundred steps at most.
+    """
+    last_day = min(from_day + SEARCH_DAYS, LAST_DAY)
+    if from_day > last_day:
+        return None
+    for year, month in _months(expression, date.fromordinal(from_day + EPOCH_ORDINAL)):
+        before = date(year, month, 1).toordinal() - EPOCH_ORDINAL - 1
+        if before >= last_day:
+            break
+        for day in _days(expression, before, _length(year, month)):
+            if day >= from_day:
+                return day if day <= last_day else None
     return None
 
 
@@ -44,13 +51,23 @@ def readings(expression: Expression, from_s: int, to_s: int) -> Iterator[int]:
         day = matching_day(expression, day + 1)
 
 
-def _days_left(today: date) -> int:
-    """Return how many days it is to the first of the next month."""
-    year, month = (today.year + 1, 1) if today.month == 12 else (today.year, today.month + 1)  # noqa: PLR2004 - December
-    return date(year, month, 1).toordinal() - today.toordinal()
+def _months(expression: Expression, since: date) -> Iterator[tuple[int, int]]:
+    """Yield each matching month from the one of `since` on."""
+    yield from ((since.year, month) for month in expression.months if month >= since.month)
+    for year in range(since.year + 1, MAXYEAR):
+        yield from ((year, month) for month in expression.months)
 
 
-def _day_matches(expression: Expression, today: date) -> bool:
-    by_day = today.day in expression.days
-    by_weekday = today.isoweekday() % 7 in expression.weekdays
-    return by_day or by_weekday if expression.either_day else by_day and by_weekday
+def _days(expression: Expression, before: int, length: int) -> Iterator[int]:
+    """Yield the matching days of a month, given the day before its first and how many it has."""
+    days = range(1, length + 1) if expression.either_day else expression.days
+    for day in days:
+        if day > length:
+            return
+        by_weekday = (before + day + EPOCH_WEEKDAY) % 7 in expression.weekdays
+        if by_weekday or (expression.either_day and day in expression.days):
+            yield before + day
+
+
+def _length(year: int, month: int) -> int:
+    return 28 if month == FEBRUARY and not isleap(year) else MONTH_DAYS[month - 1]

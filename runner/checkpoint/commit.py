@@ -37,7 +37,7 @@ class Commit:
     db: sqlite3.Connection
     head: Head
     voter: str
-    _changed: list[str] = field(default_factory=list)
+    _changed: dict[str, None] = field(default_factory=dict)
     _ordinal: int = 0
 
     @property
@@ -52,8 +52,7 @@ class Commit:
 
     def note(self, key: str) -> None:
         """Name a changed row in the running op's result."""
-        if key not in self._changed:
-            self._changed.append(key)
+        self._changed[key] = None
 
     def take_changed(self) -> tuple[str, ...]:
         """Return the rows changed since the last call, in order."""

@@ -19,4 +19,9 @@ def target_bytes(target: CommandTarget) -> bytes:
 
 def target_digest(target: CommandTarget) -> str:
     """Return lower-case hex sha256 of `target_bytes`: what claims and permits name a target by."""
-    return hashlib.sha256(target_bytes(target)).hexdigest()
+    return digest_of(target_bytes(target))
+
+
+def digest_of(target: bytes) -> str:
+    """Return the digest of a target that is in its bytes already."""
+    return hashlib.sha256(target).hexdigest()

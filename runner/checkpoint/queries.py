@@ -3,7 +3,7 @@
 # ruff: noqa: S608 -- every statement is put together from constants of this package; values are always bound
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from typing import Any, Final
 
@@ -58,7 +58,17 @@ def head(db: sqlite3.Connection) -> Head:
 
 def schedules(db: sqlite3.Connection) -> list[Schedule]:
     """Return all schedules, by namespace and name."""
-    return [_schedule(row) for row in db.execute(f"{_SCHEDULES} ORDER BY namespace, name")]
+    return list(each_schedule(db))
+
+
+def each_schedule(db: sqlite3.Connection) -> Iterator[Schedule]:
+    """Read all schedules now, by namespace and name, and decode each only as it is taken."""
+    return map(_schedule, db.execute(f"{_SCHEDULES} ORDER BY namespace, name").fetchall())
+
+
+def enabled_ids(db: sqlite3.Connection) -> list[str]:
+    """Return the ids of all enabled schedules, in order."""
+    return [row[0] for row in db.execute("SELECT schedule_id FROM schedules WHERE enabled ORDER BY schedule_id")]
 
 
 def schedule_named(db: sqlite3.Connection, namespace: str, name: str) -> Schedule | None:
@@ -71,6 +81,11 @@ def schedule(db: sqlite3.Connection, schedule_id: str) -> Schedule | None:
     """Return one schedule, or None."""
     row = db.execute(f"{_SCHEDULES} WHERE schedule_id = ?", (schedule_id,)).fetchone()
     return None if row is None else _schedule(row)
+
+
+def has_schedule(db: sqlite3.Connection, schedule_id: str) -> bool:
+    """Return whether a schedule has this id."""
+    return db.execute("SELECT 1 FROM schedules WHERE schedule_id = ?", (schedule_id,)).fetchone() is not None
 
 
 def run(db: sqlite3.Connection, run_id: str) -> Run | None:
@@ -100,6 +115,11 @@ def pools(db: sqlite3.Connection) -> list[Pool]:
     """Return all pools by name, with how many attempts hold capacity in each."""
     held = f"SELECT COUNT(*) FROM attempts WHERE authority = pools.name AND {HOLDING}"
     return [Pool(*row) for row in db.execute(f"SELECT name, capacity, ({held}) FROM pools ORDER BY name")]
+
+
+def pool_limits(db: sqlite3.Connection) -> dict[str, int]:
+    """Return the limit of every pool, by name."""
+    return dict(db.execute("SELECT name, capacity FROM pools ORDER BY name").fetchall())
 
 
 def pool(db: sqlite3.Connection, name: str) -> Pool | None:

@@ -1,7 +1,8 @@
 """What operators do to schedules and pools: apply, enable, disable, trigger."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -10,28 +11,53 @@ from runner.checkpoint import queries
 from runner.checkpoint.carrying import WINDOW_MS, insert_run
 from runner.checkpoint.commit import Cause, Commit
 from runner.checkpoint.ops import Apply, Every, PoolSpec, ScheduleSpec, SetEnabled, Trigger
-from runner.checkpoint.payload import MAX_TARGET_BYTES, target_bytes, target_digest
+from runner.checkpoint.payload import MAX_TARGET_BYTES, digest_of, target_bytes, target_digest
 from runner.checkpoint.records import Run, RunState, Schedule
 from runner.checkpoint.results import OpResult
 from runner.ids import manual_occurrence, run_id
 
+# What one apply may name: each voter applies it in one piece, and is deaf meanwhile.
+MAX_SCHEDULES: Final = 1_000
+MAX_POOLS: Final = 100
 DEFAULT_POOL: Final = "default"
 DEFAULT_POOL_LIMIT: Final = 64
 NO_SUCH_SCHEDULE: Final = "no_such_schedule"
 
 _NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?")
-_SCHEDULE_COLUMNS: Final = 14
+_INSERT_SCHEDULE: Final = (
+    "INSERT INTO schedules (schedule_id, namespace, name, spec, pool, digest, attempts_allowed,"
+    " definition_revision, watermark_ms, anchor_ms, revision, enabled) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)"
+)
+_UPDATE_SCHEDULE: Final = (
+    "UPDATE schedules SET spec = ?, pool = ?, digest = ?, attempts_allowed = ?, definition_revision = ?,"
+    " watermark_ms = ?, anchor_ms = ?, revision = ?, tail_skip_ms = NULL WHERE schedule_id = ?"
+)
 
 _encoder = msgspec.json.Encoder(order="deterministic")
 
 
+@dataclass(frozen=True, slots=True)
+class _Edit:
+    """A schedule to be applied, the row that it finds, and its target in bytes."""
+
+    spec: ScheduleSpec
+    stored: Schedule | None
+    target: bytes
+
+
 def apply(commit: Commit, op: Apply) -> OpResult:
     """Create or change the named schedules and pools, all or none."""
-    fault = _fault_in_pools(op.pools) or _fault_in_schedules(commit, op)
+    if len(op.pools) > MAX_POOLS or len(op.schedules) > MAX_SCHEDULES:
+        return _refused("too_many")
+    fault = _fault_in_pools(op.pools)
     if fault is not None:
         return fault
-    pools = [name for name in (_put_pool(commit, pool) for pool in op.pools) if name is not None]
-    outcomes = [_put_schedule(commit, spec, Cause(op.operation.principal, "apply")) for spec in op.schedules]
+    limits = queries.pool_limits(commit.db)
+    edits = _looked_at(commit, op, limits.keys() | {pool.name for pool in op.pools})
+    if isinstance(edits, OpResult):
+        return edits
+    pools = [name for name in (_put_pool(commit, pool, limits) for pool in op.pools) if name is not None]
+    outcomes = [_put_schedule(commit, edit, op.operation.principal) for edit in edits]
     return OpResult("done", detail={"pools": pools, "schedules": outcomes})
 
 
@@ -103,77 +129,87 @@ def _manual_run(commit: Commit, schedule: Schedule, trigger_id: str) -> Run:
 
 
 def _fault_in_pools(pools: Sequence[PoolSpec]) -> OpResult | None:
-    for at, pool in enumerate(pools):
+    names: set[str] = set()
+    for pool in pools:
         if _NAME.fullmatch(pool.name) is None:
             return _refused("bad_name", pool=pool.name)
-        if any(pool.name == other.name for other in pools[:at]):
+        if pool.name in names:
             return _refused("named_twice", pool=pool.name)
+        names.add(pool.name)
     return None
 
 
-def _fault_in_schedules(commit: Commit, op: Apply) -> OpResult | None:
-    known = {pool.name for pool in queries.pools(commit.db)} | {pool.name for pool in op.pools}
-    names: set[str] = set()
+def _looked_at(commit: Commit, op: Apply, pools: Container[str]) -> OpResult | list[_Edit]:
+    """Look at every schedule once, and at its row once: what is found here is what gets written."""
+    edits: list[_Edit] = []
+    names: set[tuple[str, str]] = set()
     ids: set[str] = set()
     for spec in op.schedules:
-        name = f"{spec.namespace}/{spec.name}"
-        stored = queries.schedule_named(commit.db, spec.namespace, spec.name)
-        new_id = None if stored else spec.schedule_id
-        faults = {
-            "bad_name": any(_NAME.fullmatch(part) is None for part in (spec.namespace, spec.name)),
-            "named_twice": name in names,
-            "unknown_pool": spec.pool not in known,
-            "target_too_large": len(target_bytes(spec.target)) > MAX_TARGET_BYTES,
-            "schedule_id_taken": new_id is not None
-            and (new_id in ids or queries.schedule(commit.db, new_id) is not None),
-        }
-        for reason, found in faults.items():
-            if found:
-                return _refused(reason, schedule=name, pool=spec.pool)
+        name = (spec.namespace, spec.name)
+        edit = _Edit(spec, queries.schedule_named(commit.db, *name), target_bytes(spec.target))
+        reason = _fault_in_names(spec, name in names, pools) or _fault_in_edit(commit, edit, ids)
+        if reason is not None:
+            return _refused(reason, schedule="/".join(name), pool=spec.pool)
         names.add(name)
         ids.add(spec.schedule_id)
-    return None
+        edits.append(edit)
+    return edits
+
+
+def _fault_in_names(spec: ScheduleSpec, twice: bool, pools: Container[str]) -> str | None:  # noqa: FBT001 -- two calls
+    if _NAME.fullmatch(spec.namespace) is None or _NAME.fullmatch(spec.name) is None:
+        return "bad_name"
+    if twice:
+        return "named_twice"
+    return None if spec.pool in pools else "unknown_pool"
+
+
+def _fault_in_edit(commit: Commit, edit: _Edit, ids: Container[str]) -> str | None:
+    if len(edit.target) > MAX_TARGET_BYTES:
+        return "target_too_large"
+    new_id = edit.spec.schedule_id
+    taken = edit.stored is None and (new_id in ids or queries.has_schedule(commit.db, new_id))
+    return "schedule_id_taken" if taken else None
 
 
 def _refused(reason: str, **detail: str) -> OpResult:
     return OpResult("refused", reason, detail=dict(detail))
 
 
-def _put_pool(commit: Commit, pool: PoolSpec) -> str | None:
-    stored = queries.pool(commit.db, pool.name)
-    if stored is not None and stored.limit == pool.limit:
+def _put_pool(commit: Commit, pool: PoolSpec, limits: Mapping[str, int]) -> str | None:
+    if limits.get(pool.name) == pool.limit:
         return None
     commit.db.execute("INSERT OR REPLACE INTO pools VALUES (?, ?, ?)", (pool.name, pool.limit, commit.revision))
     commit.note(f"pool:{pool.name}")
     return pool.name
 
 
-def _put_schedule(commit: Commit, spec: ScheduleSpec, cause: Cause) -> dict[str, Any]:
-    stored = queries.schedule_named(commit.db, spec.namespace, spec.name)
+def _put_schedule(commit: Commit, edit: _Edit, principal: str) -> dict[str, Any]:
+    spec, stored = edit.spec, edit.stored
     if stored is not None:
         spec = msgspec.structs.replace(spec, schedule_id=stored.schedule_id)
     outcome = "created" if stored is None else "unchanged" if stored.spec == spec else "changed"
     if outcome != "unchanged":
-        _write_schedule(commit, spec, stored)
+        _write_schedule(commit, spec, stored, edit.target)
         why = f"{spec.namespace}/{spec.name}"
-        commit.event(Cause(cause.actor, cause.op, why), to_state=outcome)
+        commit.event(Cause(principal, "apply", why), to_state=outcome)
     named = {"namespace": spec.namespace, "name": spec.name, "schedule_id": spec.schedule_id}
     return {**named, "outcome": outcome}
 
 
-def _write_schedule(commit: Commit, spec: ScheduleSpec, stored: Schedule | None) -> None:
-    digest, now_ms = target_digest(spec.target), commit.now_ms
+def _write_schedule(commit: Commit, spec: ScheduleSpec, stored: Schedule | None, target: bytes) -> None:
+    digest, now_ms = digest_of(target), commit.now_ms
     # An instant counts only if it is later than the revision of the definition that plans it.
     watermark_ms = now_ms if stored is None else max(stored.watermark_ms, now_ms)
     keeps_anchor = stored is not None and isinstance(spec.trigger, Every) and stored.spec.trigger == spec.trigger
     anchor_ms = stored.anchor_ms if stored is not None and keeps_anchor else -(-now_ms // 1000) * 1000
-    values = (
-        *(spec.schedule_id, spec.namespace, spec.name, _encoder.encode(spec)),
-        *(spec.pool, digest, spec.retry.attempts),
-        *(True if stored is None else stored.enabled, commit.revision, watermark_ms, anchor_ms),
-        *(None if stored is None else stored.slot_run_id, None, commit.revision),
-    )
-    places = ", ".join("?" * _SCHEDULE_COLUMNS)
-    commit.db.execute(f"INSERT OR REPLACE INTO schedules VALUES ({places})", values)  # noqa: S608 -- only question marks
-    commit.db.execute("INSERT OR IGNORE INTO payloads VALUES (?, ?)", (digest, target_bytes(spec.target)))
+    defined = (_encoder.encode(spec), spec.pool, digest, spec.retry.attempts)
+    planned = (commit.revision, watermark_ms, anchor_ms, commit.revision)
+    if stored is None:
+        named = (spec.schedule_id, spec.namespace, spec.name)
+        commit.db.execute(_INSERT_SCHEDULE, (*named, *defined, *planned))
+    else:
+        commit.db.execute(_UPDATE_SCHEDULE, (*defined, *planned, spec.schedule_id))
+    if stored is None or stored.spec.target != spec.target:
+        commit.db.execute("INSERT OR IGNORE INTO payloads VALUES (?, ?)", (digest, target))
     commit.note(f"schedule:{spec.schedule_id}")

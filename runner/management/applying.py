@@ -41,7 +41,7 @@ def preview(db: sqlite3.Connection, body: ApplyBody) -> PreviewForm:
     Raises:
         Problem: 422: a schedule names a pool that neither the body nor the checkpoint has.
     """
-    limits = {pool.name: pool.limit for pool in queries.pools(db)}
+    limits = queries.pool_limits(db)
     known = limits.keys() | {pool.name for pool in body.pools}
     creates, changes, unchanged = [], [], []
     for each in body.schedules:

@@ -24,7 +24,10 @@ DrawId = Callable[[], str]
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Ask what is so; the query returns the form to answer with, or raises a Problem."""
+    """Ask what is so; the query returns the form to answer with, or raises a Problem.
+
+    An iterator of forms is a list that is worked out row by row, after the query; None is left out.
+    """
 
     query: Callable[[sqlite3.Connection], object]
 

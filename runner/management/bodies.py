@@ -8,11 +8,13 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct
 
+from runner.checkpoint import scheduling
 from runner.checkpoint.ops import PoolSpec, Retry
 from worker.protocol import CommandTarget
 
 NAME_PATTERN: Final = r"^[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?\Z"
-MAX_SCHEDULES: Final = 1_000
+MAX_SCHEDULES: Final = scheduling.MAX_SCHEDULES
+MAX_POOLS: Final = scheduling.MAX_POOLS
 MAX_BODY_BYTES: Final = 1 << 20
 
 Name = Annotated[str, Meta(pattern=NAME_PATTERN)]
@@ -48,7 +50,7 @@ class PoolBody(PoolSpec, frozen=True, forbid_unknown_fields=True):
 class ApplyBody(Struct, frozen=True, forbid_unknown_fields=True):
     """Body of POST /v1/apply: all or none of it takes effect; what it does not name is left alone."""
 
-    pools: tuple[PoolBody, ...] = ()
+    pools: Annotated[tuple[PoolBody, ...], Meta(max_length=MAX_POOLS)] = ()
     schedules: Annotated[tuple[ScheduleBody, ...], Meta(max_length=MAX_SCHEDULES)] = ()
 
 

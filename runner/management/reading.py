@@ -1,6 +1,7 @@
 """Queries of a checkpoint as the forms that are answered; each sees only the principal's namespaces."""
 
 import sqlite3
+from collections.abc import Iterator
 from typing import Final
 
 from cluster.bearer import Principal
@@ -15,10 +16,16 @@ from runner.management.words import waits_for
 MOST_ROWS: Final = 1_000
 
 
-def schedules(db: sqlite3.Connection, principal: Principal) -> list[ScheduleForm]:
-    """Return every schedule, by namespace and name."""
+def schedules(db: sqlite3.Connection, principal: Principal) -> Iterator[ScheduleForm | None]:
+    """Read every schedule now, by namespace and name, and work out each form only as it is taken.
+
+    The next instant costs a look into the calendar; what may not be seen is None, so that each step is a short one.
+    """
     now_ms = queries.head(db).now_ms
-    return [schedule_form(row, now_ms) for row in queries.schedules(db) if may_touch(principal, row.spec.namespace)]
+    return (
+        schedule_form(row, now_ms) if may_touch(principal, row.spec.namespace) else None
+        for row in queries.each_schedule(db)
+    )
 
 
 def runs(

@@ -10,6 +10,7 @@ from cluster.listener import Reply
 from cluster.outcome import NotApplied, Why
 from cluster.problem import CONTENT_TYPE, Problem
 from runner.checkpoint.results import OpResult
+from runner.checkpoint.scheduling import MAX_POOLS, MAX_SCHEDULES
 
 STALE: Final = "Fencepost-Stale"
 RETRY_S: Final = 1
@@ -28,6 +29,7 @@ UNPROCESSABLE: Final = frozenset(
         "named_twice",
         "out_of_range",
         "target_too_large",
+        "too_many",
         "unknown_pool",
     }
 )
@@ -42,6 +44,7 @@ WORDS: Final = MappingProxyType(
         "row_changed": "the attempt has changed since it was read; read it again before attesting",
         "still_stopping": "its stop may still be confirmed; attest only what stays unresolved",
         "terminal": "the run has ended",
+        "too_many": f"one apply takes at most {MAX_SCHEDULES} schedules and {MAX_POOLS} pools; split it",
         "unknown_pool": "a schedule names a pool that neither the file nor the cluster has; add a [[pool]] or name one that exists",
     }
 )

@@ -16,6 +16,10 @@ class SubmissionUnknown(Exception):
     """The engine may or may not have started the work, or cannot observe what it started."""
 
 
+class OutcomeUnknown(Exception):
+    """The end of accepted work cannot be proved: something of it is or may be alive; the text names what is seen."""
+
+
 @dataclass(frozen=True, slots=True)
 class Trace:
     """What the ledger knows of work that an earlier life of the worker submitted, or may have submitted.
@@ -44,8 +48,10 @@ class Work(Protocol):
     async def observe(self) -> Outcome:
         """Wait until nothing of the work is alive, and return how it ended. Called once.
 
-        Blocks: as long as the work lives, stopped or not: there is no giving up, since an outcome is a proof.
-            Cancelling it leaves the work running.
+        Blocks: as long as the work lives and nothing ends it. Cancelling it leaves the work running.
+
+        Raises:
+            OutcomeUnknown: what was to be ended could not be, or is out of sight. An outcome is a proof; this is none.
         """
         ...
 

@@ -122,6 +122,11 @@ class Pipe:
         """The last bytes of the stream so far, at most 1 KiB."""
         return self._sink.last
 
+    @property
+    def inode(self) -> int | None:
+        """What names the pipe to every process that holds it; None once all that could write have closed it."""
+        return os.fstat(self._ours).st_ino if self._ours >= 0 else None
+
     def start(self) -> None:
         """Let go of the command's end, and read."""
         self._close_theirs()

@@ -1,9 +1,7 @@
-"""One command's process tree, from its start to the moment when nothing of it is alive."""
+"""One command's process tree, from its start to the proof that nothing of it is alive."""
 
 import asyncio
-import os
 import signal
-import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,13 +9,15 @@ from enum import Enum
 from typing import Final
 
 from worker.engine import host
+from worker.engine.base import OutcomeUnknown
+from worker.engine.keeping import Keeper
 from worker.engine.output import Pipe, tail_text
 from worker.outcome import Outcome, Receipt
 from worker.ports import Clock
 
-_LOOKS_IN_A_ROW: Final = 2  # a process that forks while we look may be missed once, not twice
 _LOOK_FIRST_S: Final = 0.01
 _LOOK_MOST_S: Final = 0.25
+_MOST_NAMED: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +27,13 @@ class Limits:
     Attributes:
         stop_grace_s: from SIGTERM to SIGKILL when the work is stopped or its time is over.
         leftover_grace_s: the same for what a command left running when it ended by itself.
-        drain_s: how long output is read after the last process that we know of has ended.
+        kill_s: from the first SIGKILL to giving up, if something stays alive.
+        drain_s: how long output is read after the last process of the tree has ended.
     """
 
     stop_grace_s: float = 10.0
     leftover_grace_s: float = 1.0
+    kill_s: float = 30.0
     drain_s: float = 2.0
 
 
@@ -41,133 +43,167 @@ class Cause(Enum):
     EXITED = "exited"
     STOPPED = "stopped"
     TIMED_OUT = "timed_out"
+    KEEPER_LOST = "keeper_lost"
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What is alive of an attempt: its tree, and what carries its variables outside of that."""
+
+    inside: list[host.Process]
+    outside: list[host.Process]
+
+    @property
+    def all(self) -> list[host.Process]:
+        return [*self.inside, *self.outside]
 
 
 class CommandWork:
-    """A started command: implements `base.Work`.
-
-    The leader is not reaped before everything else of the tree is gone: as a zombie it pins its pid, so that
-    signalling its process group can never hit a stranger's.
-    """
+    """A started command: implements `base.Work`."""
 
     def __init__(
         self,
-        process: subprocess.Popen[bytes],
+        keeper: Keeper,
         pipes: Sequence[Pipe],
         *,
-        mark: host.Mark,
+        key: tuple[str, int],
         receipt: Receipt,
         timeout_s: float | None,
         limits: Limits,
         clock: Clock,
     ) -> None:
-        """Take over a process that was just started in a session of its own.
-
-        Raises:
-            OSError: the process cannot be watched; it is running all the same.
-        """
+        """Take over a keeper that has started the command of the attempt `key`."""
         self.receipt = receipt
-        self._process = process
+        self._keeper = keeper
         self._pipes = pipes
-        self._mark = mark
+        self._key = key
         self._timeout_s = timeout_s
         self._limits = limits
         self._clock = clock
-        self._exited = asyncio.Event()
+        self._stop_asked = False
         self._turn = asyncio.Event()
-        self._ended_ms = 0
-        self._handle = os.pidfd_open(process.pid)
-        asyncio.get_running_loop().add_reader(self._handle, self._on_exit)
+        self._told: dict[tuple[int, int], host.Process] = {}
+        keeper.watch(self._turn.set)
 
     def stop(self) -> None:
         """Ask that the tree be ended; `observe` does it."""
+        self._stop_asked = True
         self._turn.set()
 
     async def observe(self) -> Outcome:
         """Wait for the end, end what is left, and return the result (see `base.Work`)."""
         try:
             cause = await self._cause()
-            grace_s = self._limits.leftover_grace_s if cause is Cause.EXITED else self._limits.stop_grace_s
-            ended = await self._end_all(grace_s)
-            await self._exited.wait()
-            cut = await self._drain()
-            return self._outcome(cause, self._process.wait(), leftovers=len(ended - {self._mark.leader}), cut=cut)
+            await self._end_all(self._limits.leftover_grace_s if cause is Cause.EXITED else self._limits.stop_grace_s)
+            await self._drain()
+            return self._outcome(cause)
         finally:
-            self._release()
+            for pipe in self._pipes:
+                pipe.close()
 
     async def _cause(self) -> Cause:
         with suppress(TimeoutError):
             async with asyncio.timeout(self._timeout_s):
                 await self._turn.wait()
-        if self._exited.is_set():
+        if self._keeper.exit_code is not None:
             return Cause.EXITED
-        return Cause.STOPPED if self._turn.is_set() else Cause.TIMED_OUT
+        if self._keeper.over.is_set():
+            return Cause.KEEPER_LOST
+        return Cause.STOPPED if self._stop_asked else Cause.TIMED_OUT
 
-    async def _end_all(self, grace_s: float) -> set[int]:
-        """SIGTERM each process of the tree once, SIGKILL what is alive after the grace; return the pids signalled.
+    async def _end_all(self, grace_s: float) -> None:
+        """SIGTERM each process once, SIGKILL what is alive after the grace, until the keeper says that none is left.
 
-        Blocks: until two looks in a row found nothing alive. A process that even SIGKILL does not end (stuck in the
-            kernel) keeps the work alive, which is what it is.
+        Raises:
+            OutcomeUnknown: something is alive long after SIGKILL, or the keeper ended without that word.
         """
-        give_up_mono_s = self._clock.mono_s() + grace_s
-        told: set[int] = set()
-        clear, pause_s = 0, _LOOK_FIRST_S
-        while clear < _LOOKS_IN_A_ROW:
-            alive = await asyncio.to_thread(host.members, self._mark)
-            if not alive:
-                clear += 1
-                continue
-            clear = 0
-            self._signal(alive, told, late=self._clock.mono_s() >= give_up_mono_s)
-            told.update(each.pid for each in alive)
-            await asyncio.sleep(pause_s)
+        kill_mono_s = self._clock.mono_s() + grace_s
+        pause_s = _LOOK_FIRST_S
+        while True:
+            over = self._keeper.over.is_set()
+            look = await asyncio.to_thread(self._look)
+            if over and not look.all:
+                break
+            late_s = self._clock.mono_s() - kill_mono_s
+            if late_s >= self._limits.kill_s:
+                raise OutcomeUnknown(f"not ended by SIGKILL within {self._limits.kill_s:.0f} s: {_names(look.all)}")
+            self._signal(look, late=late_s >= 0)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause_s):
+                    await (asyncio.Event() if over else self._keeper.over).wait()
             pause_s = min(2 * pause_s, _LOOK_MOST_S)
-        return told
+        if not self._keeper.empty:
+            await self._tell_of_lost_keeper()
 
-    def _signal(self, alive: Sequence[host.Process], told: set[int], *, late: bool) -> None:
-        if late:
-            with suppress(OSError):  # the whole group in one stroke, so that no fork slips through
-                os.killpg(self._mark.leader, signal.SIGKILL)
-        for each in alive:
-            if late:
-                host.send(each, signal.SIGKILL)
-            elif each.pid not in told:
+    def _look(self) -> _Look:
+        """Return what is alive and certainly of this attempt: all of its tree, as long as the keeper lives."""
+        inside = host.below(self._keeper.process)
+        known = {each.key for each in inside}
+        outside = [each for each in host.marked(*self._key) if each.key not in known]
+        if self._keeper.over.is_set() and not self._keeper.empty:
+            known.update(each.key for each in outside)
+            again = (host.process(pid) for pid, _ in self._told)
+            outside += [each for each in again if each and each.alive and each.key in self._told.keys() - known]
+        return _Look(inside, outside)
+
+    def _signal(self, look: _Look, *, late: bool) -> None:
+        for each in look.all:
+            if not late and each.key not in self._told:
                 host.send(each, signal.SIGTERM)
+        if late:
+            for each in look.inside:
+                host.end_with_group(each)  # sessions of the tree were made in the tree: no stranger is in its groups
+            for each in look.outside:
+                host.send(each, signal.SIGKILL)
+        self._told.update((each.key, each) for each in look.all)
 
-    async def _drain(self) -> bool:
-        """Read what is still in the pipes; True if something that we cannot see held one open past the limit."""
-        try:
+    async def _tell_of_lost_keeper(self) -> None:
+        """Raise, since without its keeper a tree may have lost members out of sight."""
+        seen = await asyncio.to_thread(host.traces, *self._key, self._keeper.command)
+        raise OutcomeUnknown(
+            f"the process that kept its tree together (pid {self._keeper.process.pid}) was killed: what was found of"
+            f" the tree was ended, what left its session and cleared its environment may be alive; {_names(seen)}"
+        )
+
+    async def _drain(self) -> None:
+        """Read what is still in the pipes.
+
+        Raises:
+            OutcomeUnknown: a process that is not of the tree holds an output open: it was handed it, perhaps with work.
+        """
+        with suppress(TimeoutError):
             async with asyncio.timeout(self._limits.drain_s):
                 for pipe in self._pipes:
                     await pipe.drained()
-        except TimeoutError:
-            return True
-        return False
+                return
+        held = {pipe.inode for pipe in self._pipes if pipe.inode is not None}
+        pids = await asyncio.to_thread(host.holders, held)
+        if held and (pids or any(pipe.inode is not None for pipe in self._pipes)):
+            who = _pids(pids) if pids else "one that this user cannot see"
+            raise OutcomeUnknown(f"its tree has ended, but a process outside of it still holds its output open: {who}")
 
-    def _outcome(self, cause: Cause, exit_code: int, *, leftovers: int, cut: bool) -> Outcome:
-        succeeded = cause is Cause.EXITED and exit_code == 0
-        said = []
-        if cause is Cause.EXITED and leftovers:
-            said.append(f"{leftovers} process(es) it left running were ended")
-        if cut:
-            said.append("a process outside its group, without its environment, still held its output open")
+    def _outcome(self, cause: Cause) -> Outcome:
+        code = self._keeper.exit_code
+        assert code is not None, "a keeper that says empty has reaped the command"
+        succeeded = cause is Cause.EXITED and code == 0
+        leftovers = len(self._told.keys() - {self._keeper.command})
+        said = f"{leftovers} process(es) it left running were ended" if cause is Cause.EXITED and leftovers else ""
         return Outcome(
             succeeded=succeeded,
             reason=None if succeeded else "timeout" if cause is Cause.TIMED_OUT else "exit",
-            exit_code=exit_code,
-            ended_ms=self._ended_ms,
+            exit_code=code,
+            ended_ms=self._keeper.ended_ms,
             tail="" if succeeded else tail_text(*(pipe.last for pipe in reversed(self._pipes))),
-            evidence="; ".join(said),
+            evidence=said,
         )
 
-    def _on_exit(self) -> None:
-        asyncio.get_running_loop().remove_reader(self._handle)
-        self._ended_ms = self._clock.wall_ms()
-        self._exited.set()
-        self._turn.set()
 
-    def _release(self) -> None:
-        asyncio.get_running_loop().remove_reader(self._handle)
-        os.close(self._handle)
-        for pipe in self._pipes:
-            pipe.close()
+def _names(alive: Sequence[host.Process]) -> str:
+    if not alive:
+        return "no process of it can be seen alive"
+    return f"alive: {_pids([each.pid for each in alive])}"
+
+
+def _pids(pids: Sequence[int]) -> str:
+    more = f" and {len(pids) - _MOST_NAMED} more" if len(pids) > _MOST_NAMED else ""
+    return f"process(es) {', '.join(map(str, pids[:_MOST_NAMED]))}{more}"

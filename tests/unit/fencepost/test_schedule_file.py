@@ -125,3 +125,9 @@ def test_a_file_of_too_many_schedules_is_a_mistake(tmp_path: Path) -> None:
     one = "[[schedule]]\nnamespace = 'a'\nname = 'n{}'\nevery = '1s'\ncommand.argv = ['true']\n"
     with pytest.raises(Mistake, match=r":5001: more than 1000 schedules"):
         load_schedules(written(tmp_path, "".join(one.format(i) for i in range(1_001))))
+
+
+def test_a_file_of_too_many_pools_is_a_mistake(tmp_path: Path) -> None:
+    one = "[[pool]]\nname = 'p{}'\nlimit = 1\n"
+    with pytest.raises(Mistake, match=r":301: more than 100 pools"):
+        load_schedules(written(tmp_path, "".join(one.format(i) for i in range(101))))

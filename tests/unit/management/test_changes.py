@@ -7,6 +7,7 @@ from cluster.outcome import NotApplied, OutcomeUnknown, Why
 from cluster.relay import ReplyLost, Unreachable
 from runner.checkpoint.ops import Apply, AttestOp, CancelOp, Cron, Every, PoolSpec, SetEnabled, Trigger
 from runner.checkpoint.results import OpResult
+from runner.management.bodies import MAX_POOLS
 from tests.unit.management.fakes import (
     KEY,
     NOW_MS,
@@ -352,3 +353,11 @@ async def test_bodies_are_json() -> None:
     reply = await follower.ask("POST", "/v1/trigger", NAME)
     assert reply.content_type == "application/json"
     assert follower.relay.sent[0].content_type == "application/json"
+
+
+async def test_more_pools_than_one_apply_takes_are_refused_before_they_are_proposed() -> None:
+    voter, _ = cluster()
+    body = {"pools": [{"name": f"p{n}", "limit": 1} for n in range(MAX_POOLS + 1)]}
+    reply = await voter.ask("POST", "/v1/apply", body)
+    assert reply.status == 400
+    assert str(MAX_POOLS) in decoded(reply)["detail"]

@@ -1,3 +1,5 @@
+import asyncio
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -5,7 +7,8 @@ import pytest
 from cluster.outcome import NotApplied, OutcomeUnknown, Why
 from cluster.relay import ReplyLost, Unreachable
 from runner.checkpoint.ops import Cron
-from runner.management import service
+from runner.management import rows, service
+from runner.management.service import ROWS_AT_ONCE
 from tests.unit.management.fakes import (
     NOW_MS,
     RECOVERY,
@@ -316,3 +319,29 @@ async def test_a_voter_in_trouble_is_not_ready_and_says_why() -> None:
     assert reply.status == 503
     assert decoded(reply) == {"ready": False, "leader": "node1", "why": "disk full: 3 MiB are free"}
     assert decoded(await voter.ask("GET", "/v1/status"))["trouble"] == "disk full: 3 MiB are free"
+
+
+async def test_a_long_list_of_schedules_is_worked_out_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    voter, _ = cluster()
+    for n in range(3 * ROWS_AT_ONCE):
+        put_schedule(voter.db, spec("demo", f"s{n:03}"))
+    looked: list[None] = []
+
+    def counted(*asked: Any) -> Any:
+        looked.append(None)
+        return original(*asked)
+
+    original = rows.next_after
+    monkeypatch.setattr(rows, "next_after", counted)
+    beats: list[int] = []
+
+    def beat() -> None:
+        beats.append(len(looked))
+        if len(looked) < 3 * ROWS_AT_ONCE:
+            asyncio.get_running_loop().call_soon(beat)
+
+    asyncio.get_running_loop().call_soon(beat)
+    listed = decoded(await voter.ask("GET", "/v1/schedules"))
+    assert [row["name"] for row in listed] == [f"s{n:03}" for n in range(3 * ROWS_AT_ONCE)]
+    assert max(after - before for before, after in pairwise(beats)) <= ROWS_AT_ONCE
+    assert beats[0] <= ROWS_AT_ONCE

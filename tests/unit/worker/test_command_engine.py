@@ -1,87 +1,23 @@
-"""Real processes on this host; every wait is for an event, with a limit far above what it takes."""
+"""How a command starts, what it is given, and what is kept of it; real processes on this host."""
 
 import asyncio
 import os
-import select
 import signal
 import subprocess
-import sys
-import time
-from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.unit.worker.commands import engine, fifo, handles, output, shell, start, up
 from tests.unit.worker.world import claim
 from worker.capability import MINT, CapabilityMisuse, LaunchCapability
 from worker.engine import host
 from worker.engine.base import Refused, Trace
-from worker.engine.command import CommandEngine
 from worker.engine.output import MAX_FILE_BYTES
-from worker.engine.process import CommandWork, Limits
-from worker.outcome import Outcome
 from worker.protocol import CommandTarget
 
-pytestmark = pytest.mark.processes
-LIMITS = Limits(stop_grace_s=5.0, leftover_grace_s=5.0, drain_s=0.2)
-HOST_ENV = {"PATH": os.environ["PATH"], "HOME": "/tmp", "LANG": "C", "SECRET": "not passed on"}
-
-
-class HostClock:
-    def mono_s(self) -> float:
-        return time.clock_gettime(time.CLOCK_BOOTTIME)
-
-    def wall_ms(self) -> int:
-        return time.time_ns() // 1_000_000
-
-
-def engine(folder: Path, limits: Limits = LIMITS) -> CommandEngine:
-    return CommandEngine(folder / "output", host_env=HOST_ENV, clock=HostClock(), limits=limits)
-
-
-async def start(folder: Path, *argv: str, limits: Limits = LIMITS, **target: object) -> CommandWork:
-    run_id = folder.name
-    made = claim((run_id, 1), incarnation="i", ledger="l", target=CommandTarget(argv=argv, **target))  # type: ignore[arg-type]
-    return await engine(folder, limits).submit(LaunchCapability(run_id, 1, 7, mint=MINT), made)
-
-
-async def shell(folder: Path, script: str, **options: object) -> Outcome:
-    work = await start(folder, "sh", "-c", script, **options)  # type: ignore[arg-type]
-    async with asyncio.timeout(60):
-        return await work.observe()
-
-
-def fifo(folder: Path) -> Path:
-    """A named pipe through which a command says that it has come so far."""
-    path = folder / "so-far"
-    os.mkfifo(path)
-    return path
-
-
-async def up(path: Path) -> None:
-    """Wait until a command has written to its named pipe."""
-    assert await asyncio.to_thread(path.read_text) == "up\n"
-
-
-def handles() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
-
-
-def living(folder: Path) -> list[host.Process]:
-    """Return what is alive of a test's command, whose run id is the name of its folder."""
-    return host.marked(folder.name, 1)
-
-
-def output(folder: Path, kind: str = "out") -> Path:
-    return folder / "output" / f"{folder.name}.1.{kind}"
-
-
-@pytest.fixture(autouse=True)
-def nothing_left(folder: Path) -> Iterator[None]:
-    """End what a failed test leaves, so that it disturbs no other one."""
-    yield
-    for each in living(folder):
-        host.send(each, signal.SIGKILL)
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("nothing_left")]
 
 
 async def test_success_with_its_output_and_environment(folder: Path) -> None:
@@ -112,6 +48,11 @@ async def test_argv_goes_through_no_shell_and_cwd_is_taken(folder: Path) -> None
     work = await start(folder, "printf", "%s|", "$HOME", "a b", "*", cwd=str(folder))
     assert (await work.observe()).succeeded
     assert output(folder).read_text() == "$HOME|a b|*|"
+
+
+async def test_without_a_cwd_it_runs_where_the_worker_does(folder: Path) -> None:
+    assert (await shell(folder, "pwd -P")).succeeded
+    assert output(folder).read_text() == f"{Path.cwd()}\n"
 
 
 async def test_failure_with_exit_code_and_tail(folder: Path) -> None:
@@ -160,81 +101,6 @@ async def test_a_spent_capability_starts_nothing(folder: Path) -> None:
     assert not (folder / "started").exists()
 
 
-async def test_c50_a_stop_ends_children_and_grandchildren(folder: Path) -> None:
-    so_far = fifo(folder)
-    work = await start(folder, "sh", "-c", f'sleep 1000 & sh -c "sleep 1000 & echo up > {so_far}; wait" & wait')
-    await up(so_far)
-    assert len(living(folder)) == 4
-    work.stop()
-    work.stop()
-    async with asyncio.timeout(60):
-        outcome = await work.observe()
-    assert (outcome.succeeded, outcome.exit_code) == (False, -signal.SIGTERM)
-    assert living(folder) == []
-
-
-async def test_c50_a_child_that_left_the_session_is_ended_too(folder: Path) -> None:
-    so_far = fifo(folder)
-    work = await start(folder, "sh", "-c", f"setsid sh -c 'echo up > {so_far}; sleep 1000' & wait")
-    await up(so_far)
-    work.stop()
-    async with asyncio.timeout(60):
-        await work.observe()
-    assert living(folder) == []
-
-
-async def test_a_stop_is_felt_by_what_ignores_sigterm_after_the_grace(folder: Path) -> None:
-    so_far = fifo(folder)
-    deaf = f"trap '' TERM; echo up > {so_far}; while :; do sleep 1; done"
-    script = f'trap "" TERM; sh -c "{deaf}" & while :; do wait; done'
-    work = await start(folder, "sh", "-c", script, limits=Limits(stop_grace_s=0.1, drain_s=0.2))
-    await up(so_far)
-    work.stop()
-    async with asyncio.timeout(60):
-        outcome = await work.observe()
-    assert outcome.exit_code == -signal.SIGKILL
-    assert living(folder) == []
-
-
-async def test_a_stop_leaves_time_to_clean_up(folder: Path) -> None:
-    so_far = fifo(folder)
-    script = f"trap 'echo cleaned; exit 0' TERM; echo up > {so_far}; while :; do sleep 0.05; done"
-    work = await start(folder, "sh", "-c", script)
-    await up(so_far)
-    work.stop()
-    async with asyncio.timeout(60):
-        outcome = await work.observe()
-    assert not outcome.succeeded, "it was stopped, whatever it says"
-    assert outcome.exit_code == 0
-    assert "cleaned" in output(folder).read_text()
-
-
-async def test_c52a_a_grandchild_that_holds_stdout_does_not_hang_it(folder: Path) -> None:
-    outcome = await shell(folder, "sleep 300 & echo hi; exit 0")
-    assert outcome.succeeded
-    assert output(folder).read_text() == "hi\n"
-    assert "1 process(es) it left running were ended" in outcome.evidence
-    assert living(folder) == []
-
-
-async def test_c52a_one_that_cannot_be_traced_is_waited_for_only_so_long(folder: Path) -> None:
-    so_far = fifo(folder)
-    escape = f"setsid env -i sh -c 'echo $$ > {so_far}; exec sleep 300' & read pid < {so_far}; echo $pid"
-    outcome = await shell(folder, escape)
-    assert outcome.succeeded
-    assert "still held its output open" in outcome.evidence
-    escaped = host.process(int(output(folder).read_text()))
-    assert escaped is not None
-    assert escaped.alive
-    host.send(escaped, signal.SIGKILL)
-
-
-async def test_c52b_a_timeout_ends_the_tree(folder: Path) -> None:
-    outcome = await shell(folder, "sleep 300 & wait", timeout_ms=100)
-    assert (outcome.succeeded, outcome.reason) == (False, "timeout")
-    assert living(folder) == []
-
-
 async def test_c52c_a_flood_is_cut_and_the_exit_code_is_kept(folder: Path) -> None:
     outcome = await shell(folder, "echo first; head -c 20000000 /dev/zero; echo last; exit 5")
     assert (outcome.reason, outcome.exit_code) == ("exit", 5)
@@ -269,7 +135,7 @@ async def test_the_receipt_names_the_process_and_proves_its_end(folder: Path) ->
     )
     work.stop()
     await work.observe()
-    assert "no process of its session" in engine(folder).prove(trace)
+    assert "no process of its tree" in engine(folder).prove(trace)
     restarted = Trace(folder.name, 1, f"another-boot/{pid}/{started}")
     assert "nothing of it is alive" in engine(folder).prove(restarted)
 
@@ -278,39 +144,25 @@ def test_a_stranger_under_the_same_pid_is_not_signalled() -> None:
     child = subprocess.Popen(["sleep", "1000"])
     found = host.process(child.pid)
     assert found is not None
-    older = host.Process(found.pid, found.group, found.session, found.started_ticks - 1, alive=True)
+    older = replace(found, started_ticks=found.started_ticks - 1)
     host.send(older, signal.SIGKILL)
     host.send(found, signal.SIGTERM)
     assert child.wait() == -signal.SIGTERM, "SIGKILL would have come first"
     host.send(found, signal.SIGKILL)
 
 
-LAUNCHER = """
-import asyncio, os, signal, sys, time
-from pathlib import Path
-sys.path.insert(0, sys.argv[2])
-from tests.unit.worker.test_command_engine import start
-async def main():
-    folder = Path(sys.argv[1])
-    script = 'read go; echo "$(head -c 300000 /dev/zero | tr "\\\\0" x)"; echo done > ' + str(folder / "done")
-    await start(folder, "sh", "-c", script.replace("read go", "read go < " + str(folder / "go")))
-    os.kill(os.getpid(), signal.SIGKILL)
-asyncio.run(main())
-"""
-
-
-async def test_after_kill_9_of_the_worker_the_command_runs_on(folder: Path) -> None:
-    """It writes far more than a pipe usually holds to an output that nobody reads any more."""
-    os.mkfifo(folder / "go")
-    root = Path(__file__).parents[3]
-    worker = await asyncio.to_thread(
-        subprocess.run, [sys.executable, "-c", LAUNCHER, str(folder), str(root)], check=False, capture_output=True
+async def test_a_command_meets_the_signals_of_its_host_and_cannot_end_its_keeper(folder: Path) -> None:
+    """Its keeper ignores signals and the worker's Python ignores SIGPIPE: neither is the command's."""
+    show = ["grep", "^Sig[IB]", "/proc/self/status"]
+    expected = await asyncio.to_thread(subprocess.run, show, capture_output=True, check=True)
+    outcome = await shell(
+        folder,
+        "for name in HUP INT QUIT TERM USR1 USR2; do kill -$name $PPID; done; exec grep ^Sig[IB] /proc/self/status",
     )
-    assert worker.returncode == -signal.SIGKILL, worker.stderr
-    (orphan,) = living(folder)
-    handle = os.pidfd_open(orphan.pid)
-    (folder / "go").write_text("go\n")
-    ended, _, _ = await asyncio.to_thread(select.select, [handle], [], [], 60)
-    os.close(handle)
-    assert ended
-    assert (folder / "done").read_text() == "done\n"
+    assert outcome.succeeded
+    assert _numbers(output(folder).read_bytes()) == _numbers(expected.stdout)
+
+
+def _numbers(status: bytes) -> list[int]:
+    """Return the masks, without the two signals that the C library keeps to itself (posix_spawn ignores them)."""
+    return [int(line.split()[1], 16) & ~(0b11 << 31) for line in status.splitlines()]

@@ -50,6 +50,18 @@ def test_a_row_survives_and_the_ledger_keeps_its_identity(folder: Path) -> None:
     again.close()
 
 
+def test_only_its_owner_can_read_the_files(folder: Path) -> None:
+    (folder / "w1").mkdir()
+    (folder / "w1" / "ledger.db").touch(mode=0o644)
+    for _ in range(2):  # one made by an earlier version, then one of its own
+        ledger = opened(folder / "w1")
+        ledger.step("r1", 1, Reserve(BINDING, "x1"))
+        modes = {path.name: path.stat().st_mode & 0o777 for path in (folder / "w1").iterdir()}
+        assert modes == dict.fromkeys(("ledger.db", "ledger.db-shm", "ledger.db-wal", "lock"), 0o600)
+        ledger.close()
+        (folder / "w1" / "ledger.db").unlink()
+
+
 def test_every_commit_is_synced(folder: Path) -> None:
     ledger = opened(folder / "w1")
     (level,) = ledger._db.execute("PRAGMA synchronous").fetchone()

@@ -115,6 +115,32 @@ def test_a_refusal_of_the_engine_is_a_definite_failure(loop: VirtualLoop, world:
     assert finish.tail == "nosuch: No such file or directory"
 
 
+def test_an_end_that_cannot_be_proved_is_unknown_and_is_not_tried_again(loop: VirtualLoop, world: World) -> None:
+    world.owner.ready = [RUN]
+    world.survives = "not ended by SIGKILL: alive: process(es) 42"
+    assert run(loop, world.life())
+    assert world.owner.attempts[RUN].state == "Unknown"
+    assert heard(world) == [Accept, CannotTell]
+    assert world.owner.attempts[RUN].heard[-1].evidence == f"outcome_unknown: {world.survives}"
+    assert list(world.owner.attempts) == [RUN]
+
+
+def test_a_stop_that_cannot_be_proved_stays_unresolved(loop: VirtualLoop, world: World) -> None:
+    world.owner.ready = [RUN]
+    world.work_s = 100.0
+    world.survives = "not ended by SIGKILL: alive: process(es) 42"
+
+    def cancel(_: AnyReport) -> None:
+        if world.owner.attempts[RUN].state == "Accepted":
+            world.owner.cancel(RUN)
+
+    world.owner.after_report = cancel
+    assert run(loop, world.life())
+    attempt = world.owner.attempts[RUN]
+    assert (attempt.state, attempt.unresolved) == ("Cancelling", True)
+    assert heard(world) == [Accept, CannotTell]
+
+
 def test_cancel_while_it_runs(loop: VirtualLoop, world: World) -> None:
     world.owner.ready = [RUN]
     world.work_s = 100.0

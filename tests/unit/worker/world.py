@@ -14,7 +14,7 @@ from random import Random
 from tests.unit.worker.virtual_time import VirtualClock, VirtualLoop
 from worker.capability import LaunchCapability
 from worker.client import ReplyLost, Unreachable
-from worker.engine.base import Refused, Trace
+from worker.engine.base import OutcomeUnknown, Refused, Trace
 from worker.ledger import Key, Ledger
 from worker.ledger_row import Command, Decision
 from worker.outcome import Outcome, Receipt
@@ -273,6 +273,8 @@ class Work:
                 await asyncio.sleep(world.stop_takes_s)
         except TimeoutError:
             pass
+        if world.survives is not None:
+            raise OutcomeUnknown(world.survives)
         killed = self.stopped.is_set()
         world.alive.discard(self.key)
         return Outcome(
@@ -295,6 +297,7 @@ class World:
         self.work_s = 1.0
         self.stop_takes_s = 0.5
         self.refuses: str | None = None
+        self.survives: str | None = None
         self.submit_takes_s = 0.0
         self.fuse = Fuse()
         self.lose_reply: Callable[[object], bool] = lambda _: False
