@@ -1,7 +1,8 @@
 """checkpoint.db: the state machine's tables, with the applied index and the running digest inside.
 
 Its commits need no fsync (`synchronous=NORMAL`, so a crash leaves a prefix of them): the log holds every applied
-entry on disk and applies again what this file lacks. A missing file is made again from the log.
+entry on disk and applies again what this file lacks. Entries are compacted away only up to `durable_index`, so
+a missing file is made again from a log that starts at 1, and from no other.
 """
 
 import hashlib
@@ -14,10 +15,11 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from cluster import durable, wal
 from cluster.database import open_reader, open_writer, unusable
 from cluster.digests import EVERY, KEPT, Claim
 from cluster.frames import NO_OP, RAISE, raised_to
-from cluster.log_store import Entry, LogStore
+from cluster.log_store import Entry
 from cluster.outcome import FailStop, Unfit
 from cluster.ports import Identity, StateMachine
 from cluster.trial import Trial
@@ -47,44 +49,59 @@ class CheckpointStore:
         applied_index: the last entry applied, committed to this file or not.
         applied_term: the term of that entry.
         digest: sha256 over all applied entries and their results; equal on all voters at equal index.
+        durable_index: what this file holds on disk for certain: the applied index at the last finished WAL checkpoint
+            of this process.
         cluster_version: what every voter can apply; commands of later versions are not taken yet.
         marks: the newest of those digests that every voter keeps, (index, digest), oldest first.
     """
 
-    def __init__(self, path: Path, identity: Identity, machine: StateMachine) -> None:
-        """Open the file, or make it where there is none.
+    def __init__(self, path: Path, identity: Identity, machine: StateMachine, log_start: int = INITIAL_INDEX) -> None:
+        """Open the file, or make it where there is none and the log can fill it.
+
+        Args:
+            path: the file.
+            identity: who the disk is.
+            machine: what commands mean.
+            log_start: the log's first index; what is applied up to there cannot be applied again.
 
         Raises:
-            Unfit: it cannot be used, belongs to another cluster, or was written by another version.
+            Unfit: it cannot be used, belongs to another cluster, was written by another version, or is missing or
+                older than the log's start.
         """
-        self._machine = machine
+        self._machine, self._path, self._identity = machine, path, identity
+        self._log_start = log_start
+        self._begun = False
         self.cluster_version = BASE_VERSION
         self.marks: deque[Claim] = deque(maxlen=KEPT)
-        self._writer = open_writer(path, "NORMAL", create=True)
+        if log_start > INITIAL_INDEX and not path.is_file():
+            raise self._too_old("it is missing")
+        self._open()
+
+    def _open(self) -> None:
+        self._writer = self._connect()
         try:
-            self.applied_index, self.applied_term, self.digest = self._load(path, identity)
-            self._reader = open_reader(path)
+            self.applied_index, self.applied_term, self.digest = self._load(self._path, self._identity)
+            self._reader = open_reader(self._path)
         except BaseException:
             self._writer.close()
             raise
-        self._begun = False
+        self.durable_index = INITIAL_INDEX
+        self.marks.clear()  # of a state that is not the one in this file
 
-    def check_log(self, log: LogStore) -> None:
-        """Nothing is applied before its entry is on this disk, so a checkpoint ahead of its log is of another one.
+    def _connect(self) -> sqlite3.Connection:
+        return open_writer(self._path, "NORMAL", create=self._log_start == INITIAL_INDEX)
 
-        Raises:
-            Unfit: it is.
-        """
-        index = self.applied_index
-        if index > log.last_index or log.entry(index).term != self.applied_term:
-            raise Unfit(
-                f"checkpoint.db has applied entry {index} of term {self.applied_term}, which raft.db does not hold;"
-                " restore this voter's disk, or move checkpoint.db away to have it made again from the log"
-            )
+    def _too_old(self, what: str) -> Unfit:
+        return Unfit(
+            f"{self._path}: {what}, and the log in raft.db before entry {self._log_start} is compacted away, so it"
+            " cannot be made again; restore this voter's disk"
+        )
 
     def _load(self, path: Path, identity: Identity) -> tuple[int, int, bytes]:
         try:
             if self._writer.execute("SELECT 1 FROM sqlite_schema WHERE name = 'cluster_applied'").fetchone() is None:
+                if self._log_start > INITIAL_INDEX:
+                    raise self._too_old("it is empty")
                 self._create(identity)
             row = self._writer.execute(
                 "SELECT format, cluster_version, cluster_id, generation, applied_index, applied_term, digest"
@@ -104,6 +121,8 @@ class CheckpointStore:
             )
         if row[2:4] != (identity.cluster_id, identity.generation):
             raise Unfit(f"{path}: it belongs to another cluster or restore generation; move it away")
+        if row[4] < self._log_start:
+            raise self._too_old(f"it ends at entry {row[4]}")
         return int(row[4]), int(row[5]), bytes(row[6])
 
     def _create(self, identity: Identity) -> None:
@@ -193,6 +212,43 @@ class CheckpointStore:
         finally:
             if self._reader.in_transaction:  # a failing disk may have ended it already
                 self._reader.execute("ROLLBACK")
+
+    def finish_wal(self) -> bool:
+        """Empty the WAL as far as readers allow, and learn how far the file is durable. Between ticks only.
+
+        Returns:
+            Whether the WAL is empty.
+
+        Raises:
+            FailStop: the disk failed.
+        """
+        with Unfailing("writing checkpoint.db"):
+            complete, emptied = wal.finish(self._writer)
+        if complete:
+            self.durable_index = self.applied_index
+        return emptied
+
+    def give_way(self) -> None:
+        """Close the file and remove its empty WAL, so that another one may take its name.
+
+        A WAL that stayed would be read as the other file's own. `reopen()` follows.
+        """
+        self.close()
+        with Unfailing("removing the WAL of checkpoint.db"):
+            for suffix in ("-wal", "-shm"):
+                self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+            durable.sync_folder(self._path.parent)
+
+    def reopen(self) -> None:
+        """Open whatever has the file's name now."""
+        with Unfailing("opening checkpoint.db again"):
+            self._open()
+        self.durable_index = self.applied_index
+
+    @property
+    def path(self) -> Path:
+        """Where the file is."""
+        return self._path
 
     def close(self) -> None:
         """Close the file; what was not committed is gone, and will be applied again."""

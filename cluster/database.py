@@ -31,6 +31,7 @@ def open_writer(path: Path, durability: Durability, *, create: bool = False) -> 
             db.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
             db.execute("PRAGMA journal_mode = WAL")
             db.execute(f"PRAGMA synchronous = {durability}")
+            db.execute("PRAGMA wal_autocheckpoint = 0")  # `cluster/upkeep.py` says when, mostly off the loop
             db.execute("BEGIN IMMEDIATE")
             db.execute("ROLLBACK")
         except sqlite3.Error:

@@ -17,6 +17,11 @@ class Log(Protocol):
     """What there is to look at."""
 
     @property
+    def first_index(self) -> int:
+        """Where the log starts; everything up to it is committed."""
+        ...
+
+    @property
     def last_index(self) -> int:
         """Index of the last entry."""
         ...
@@ -27,7 +32,7 @@ class Log(Protocol):
         ...
 
     def entry(self, index: int) -> Entry:
-        """Return the entry at an index from 1 to `last_index`."""
+        """Return the entry at an index from `first_index` to `last_index`."""
         ...
 
 
@@ -56,6 +61,9 @@ def judge(append: Append, log: Log) -> Accepted | Conflict:
     """
     if append.prev_index > log.last_index:
         return Conflict(log.last_index + 1)
+    append = _from_start(append, log)
+    if append.prev_index < log.first_index:  # all of it is compacted here, hence committed, hence the same
+        return Accepted(None, (), append.prev_index + len(append.entries), log.commit_index)
     if log.entry(append.prev_index).term != append.prev_term:
         if append.prev_index <= log.commit_index:
             raise FailStop(f"the leader contradicts committed entry {append.prev_index}")
@@ -75,6 +83,15 @@ def judge(append: Append, log: Log) -> Accepted | Conflict:
         matched=matched,
         commit_index=min(append.commit_index, matched),
     )
+
+
+def _from_start(append: Append, log: Log) -> Append:
+    """Return the batch without what lies before our log's start, unless all of it does."""
+    compacted = log.first_index - append.prev_index
+    if not 0 < compacted <= len(append.entries):
+        return append
+    term, _ = append.entries[compacted - 1]
+    return Append(append.commit_index, log.first_index, term, append.entries[compacted:])
 
 
 def _held(append: Append, log: Log) -> int:

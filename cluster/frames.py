@@ -10,6 +10,8 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta, Struct
 
+from cluster.numbers import LARGEST, Count, Digest, Index, Version, Word
+from cluster.pieces import SnapshotWord
 from cluster.ports import Identity
 
 PROTOCOL_VERSION: Final = 2
@@ -25,13 +27,6 @@ REGULAR: Final = b"\x00"  # first byte of a command of the state machine
 NO_OP: Final = b"\x01"  # the whole command of a no-op
 RAISE: Final = b"\x02"  # first byte of a command that raises the cluster version, four more bytes
 RAISE_BYTES: Final = 5
-
-_LARGEST: Final = 1 << 62
-Count = Annotated[int, Meta(ge=0, le=_LARGEST)]
-Index = Annotated[int, Meta(ge=1, le=_LARGEST)]
-Digest = Annotated[bytes, Meta(min_length=32, max_length=32)]
-Version = Annotated[int, Meta(ge=1, lt=1 << 32)]
-Word = Annotated[str, Meta(max_length=200)]
 
 
 class Malformed(Exception):
@@ -151,7 +146,7 @@ class Full(Struct, frozen=True, array_like=True, tag=31, forbid_unknown_fields=T
 
 ElectionWord = PreVote | WouldVote | TimeoutNow
 Consensus = Append | Matched | Conflict | Alive | RequestVote | Vote | ElectionWord  # what a voter decides about
-Message = Consensus | Standing | Goodbye | Digests | Full
+Message = Consensus | Standing | Goodbye | SnapshotWord | Digests | Full
 
 
 class Frame(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -167,7 +162,7 @@ class Frame(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
 
     session: Word
     term: Count
-    wall_ms: Annotated[int, Meta(ge=-_LARGEST, le=_LARGEST)]
+    wall_ms: Annotated[int, Meta(ge=-LARGEST, le=LARGEST)]
     applied_index: Index
     message: Message
 

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Final, Self
 
-from cluster import log_store
+from cluster import durable, log_store
 from cluster.database import unchanged, unusable
 from cluster.outcome import Unfit
 from cluster.ports import Identity
@@ -38,7 +38,7 @@ def create_disk(data_dir: Path, identity: Identity) -> None:
         log_store.create(fresh, identity)
         fresh.rename(path)
         (data_dir / LOCK_NAME).touch()
-        _sync_folder(data_dir)
+        durable.sync_folder(data_dir)
     except OSError as error:
         raise unusable(path, error) from error
 
@@ -119,12 +119,3 @@ class FolderLock:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make names in a folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -57,7 +57,7 @@ class JournalFace(Journal):  # type: ignore[misc]  # the library carries no type
         raise FailStop(f"the library tried to truncate the log at {entryFrom}")
 
     def deleteEntriesTo(self, entryTo: int) -> NoReturn:  # noqa: N802, N803 - the library's names
-        """Refuse: there is no compaction yet."""
+        """Refuse: only `cluster/upkeep.py` compacts, and only what checkpoint.db holds on disk."""
         raise FailStop(f"the library tried to compact the log to {entryTo}")
 
     def _destroy(self) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 from pysyncobj import SyncObjConf, syncobj
 from pysyncobj.node import Node
@@ -12,6 +12,9 @@ from cluster.frames import Message, RequestVote
 from cluster.journal import JournalFace
 from cluster.outcome import FailStop
 from cluster.ports import Clock, Randomness, Timing
+
+FOLLOWER, CANDIDATE, LEADER = 0, 1, 2  # its states
+ROLES: Final = ("follower", "candidate", "leader")
 
 Post = Callable[[str, int, Message], None]  # (peer, term, message): to be sent once the tick is committed
 

@@ -5,21 +5,20 @@ import contextlib
 import math
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Collection
+from concurrent.futures import Executor
 from pathlib import Path
 from typing import Final, Self, TypeVar
 
 import structlog
 
-from cluster import checkpoint_store, log_store
-from cluster.audit import check_library
-from cluster.checkpoint_store import CheckpointStore
-from cluster.identity import FolderLock, check_identity, read_identity, require_disk
-from cluster.log_store import LogStore
+from cluster.compaction import DEFAULT_BOUNDS, Bounds
+from cluster.identity import FolderLock
+from cluster.opening import open_folder
 from cluster.outcome import Applied
 from cluster.ports import Clock, Identity, Leadership, Link, PeerClock, Randomness, StateMachine, Status, Timing
 from cluster.proposals import Answer, Outcome
 from cluster.replica import Replica
-from cluster.room import FreeBytes, free_bytes_of
+from cluster.room import FreeBytes
 
 T = TypeVar("T")
 
@@ -33,11 +32,12 @@ class Node:
         identity: who this disk is.
     """
 
-    def __init__(self, replica: Replica, lock: FolderLock, tick_s: float) -> None:
-        """Take over an open replica and the lock of its folder; most callers want `open()`."""
+    def __init__(self, replica: Replica, lock: FolderLock, tick_s: float, executor: Executor) -> None:
+        """Take over an open replica, its executor and the lock of its folder; most callers want `open()`."""
         self.identity: Final[Identity] = replica.identity
         self._replica = replica
         self._lock = lock
+        self._executor = executor
         self._tick_s = tick_s
         self._wake = asyncio.Event()
         self._changed = asyncio.Event()
@@ -59,6 +59,7 @@ class Node:
         clock: Clock,
         randomness: Randomness,
         timing: Timing,
+        bounds: Bounds = DEFAULT_BOUNDS,
         free_bytes: FreeBytes | None = None,
     ) -> Self:
         """Open a voter's folder, checked and locked.
@@ -72,32 +73,25 @@ class Node:
             clock: both clocks of this host.
             randomness: for election timeouts.
             timing: Raft's lengths of time.
+            bounds: when to compact, what to keep, how fast to send a snapshot.
             free_bytes: how much may still be written; None asks the file system of the folder.
 
         Raises:
             Unfit: the folder, the configuration or the installed library cannot be used; nothing on disk was changed.
         """
-        check_library()
-        require_disk(data_dir)
-        lock = FolderLock.take(data_dir)
-        opened: list[LogStore | CheckpointStore] = []
-        try:
-            identity = read_identity(data_dir)
-            check_identity(identity, data_dir, name=name, cluster_id=cluster_id, members=members)
-            log = LogStore(data_dir / log_store.FILE_NAME)
-            opened.append(log)
-            checkpoint = CheckpointStore(data_dir / checkpoint_store.FILE_NAME, identity, machine)
-            opened.append(checkpoint)
-            free = free_bytes or free_bytes_of(data_dir)
-            replica = Replica(
-                identity, log, checkpoint, clock=clock, randomness=randomness, timing=timing, free_bytes=free
-            )
-        except BaseException:
-            for store in reversed(opened):
-                store.close()
-            lock.release()
-            raise
-        return cls(replica, lock, timing.tick_s)
+        replica, lock, executor = open_folder(
+            data_dir,
+            name=name,
+            cluster_id=cluster_id,
+            members=members,
+            machine=machine,
+            clock=clock,
+            randomness=randomness,
+            timing=timing,
+            bounds=bounds,
+            free_bytes=free_bytes,
+        )
+        return cls(replica, lock, timing.tick_s, executor)
 
     async def run(self) -> None:
         """Tick on every event and every `tick_s`, until `close()` or cancellation.
@@ -152,6 +146,7 @@ class Node:
         self._wake.set()
         self._ring()
         self._replica.close()
+        await asyncio.to_thread(self._executor.shutdown, cancel_futures=True)  # a copy under way still reads the folder
         self._lock.release()
 
     # ---- the transport's side

@@ -5,14 +5,17 @@ No asyncio, thread or timer in here: a simulator drives it on virtual time exact
 
 import math
 import sqlite3
-from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Executor
 from typing import Final, TypeVar
 
 from cluster import digests as compared
 from cluster.checkpoint_store import CheckpointStore
+from cluster.compaction import DEFAULT_BOUNDS, Bounds
 from cluster.events import Came, Down, Event, HandOver, Refused, Resign, Up
 from cluster.frames import Append, Consensus, Digests, Frame, Full, Malformed, decode_frame_of
+from cluster.inbox import Inbox
+from cluster.installing import settle_pair
 from cluster.journal import JournalFace
 from cluster.library import borrowed
 from cluster.log_store import LogStore
@@ -26,12 +29,13 @@ from cluster.roster import Roster
 from cluster.standing import Introductions
 from cluster.unfailing import Unfailing
 from cluster.upgrade import check_version, offer_raise
+from cluster.upkeep import Upkeep
 from cluster.voter import Voter
 
 T = TypeVar("T")
 
 
-class Replica:
+class Replica(Inbox):
     """One voter between its links, its two stores and its callers.
 
     Attributes:
@@ -47,19 +51,21 @@ class Replica:
         clock: Clock,
         randomness: Randomness,
         timing: Timing,
+        executor: Executor,
+        bounds: Bounds = DEFAULT_BOUNDS,
         free_bytes: FreeBytes = boundless,
     ) -> None:
-        """Continue from what the stores hold; they are this object's from now on, `close()` closes them.
+        """Continue from what the stores hold, which `close()` closes; the executor is the caller's to end after it.
 
         Raises:
             Unfit: the checkpoint does not belong to the log; nothing was changed.
         """
-        checkpoint.check_log(log)
+        super().__init__(clock)
+        settle_pair(log, checkpoint)
         self.identity: Final = identity
         self.refused_frames = 0
         self._log, self._checkpoint = log, checkpoint
         self._clock, self._randomness = clock, randomness
-        self._inbox: deque[Event] = deque()
         self._roster = Roster([member for member in identity.members if member != identity.name])
         self._outbox = Outbox(self._roster.links, clock)
         self._proposals = Proposals()
@@ -78,32 +84,21 @@ class Replica:
                 clock=clock,
                 timing=timing,
             )
+        self._upkeep = Upkeep(
+            identity,
+            log,
+            checkpoint,
+            self._voter,
+            self._outbox.post,
+            clock=clock,
+            executor=executor,
+            bounds=bounds,
+            room=self._room,
+            roster=self._roster,
+            digests=self._digests,
+        )
 
-    # ---- events; each only queues
-
-    def connected(self, link: Link) -> None:
-        """A link is up: both ends checked each other's hello. It replaces an older link of the same peer."""
-        self._inbox.append(Up(link))
-
-    def received(self, link: Link, frame: bytes) -> None:
-        """A frame came in over a link."""
-        self._inbox.append(Came(link, frame, self._clock.mono_s()))
-
-    def disconnected(self, link: Link) -> None:
-        """A link ended."""
-        self._inbox.append(Down(link))
-
-    def resign(self) -> None:
-        """Step down at the next tick, if leading or standing then."""
-        self._inbox.append(Resign())
-
-    def hand_over(self) -> None:
-        """Let another voter take over leadership, if leading at the next tick; nothing more is appended till then."""
-        self._inbox.append(HandOver())
-
-    def refused(self, peer: str) -> None:
-        """No process listens at a peer's address: a fresh connection to it was refused."""
-        self._inbox.append(Refused(peer))
+    # ---- the callers
 
     def propose(self, command: bytes, answer: Answer, within_s: float = math.inf, version: int = 1) -> None:
         """Queue a command; `answer` is called exactly once, from a later tick or from `close()`.
@@ -144,6 +139,7 @@ class Replica:
         self._cut_short = True
         with Unfailing("tick"):
             self._room.look()
+            self._upkeep.before_tick()
             self._proposals.expire(self._clock.mono_s())
             with borrowed(self._clock, self._randomness):
                 self._take_inbox()
@@ -153,6 +149,7 @@ class Replica:
                 self._outbox.release_early(self._checkpoint.applied_index)
             self._log.sync()
             self._checkpoint.commit()
+            self._upkeep.after_commit()
             self._outbox.release(self._checkpoint.applied_index)
         self._cut_short = False
         with Unfailing("answering"):
@@ -205,6 +202,7 @@ class Replica:
     def _drop_link(self, link: Link) -> None:
         self._roster.link_down(link)
         self._voter.disconnected(link.peer)
+        self._upkeep.link_down(link.peer)
 
     def _take_frame(self, link: Link, raw: bytes, mono_s: float) -> None:
         """Let one frame act; what no voter of this version and session would send changes nothing."""
@@ -220,6 +218,8 @@ class Replica:
             self._decline(link.peer, frame)
         elif isinstance(frame.message, Consensus):
             self._voter.deliver(link.peer, frame.term, frame.message)
+        else:
+            self._upkeep.take(link.peer, frame)
 
     def _decline(self, peer: str, frame: Frame) -> None:
         """Hear a peer on a full disk: nothing is appended, adopted, voted for or acknowledged."""

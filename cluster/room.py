@@ -52,6 +52,10 @@ class Room:
         self._free = self._free_bytes()
         self.full = self._free < RESERVE_BYTES + (RECOVERY_BYTES if self.full else 0)
 
+    def has(self, needed_bytes: int) -> bool:
+        """Whether so much may be written beside what ticks write: the reserve is left to them."""
+        return not self.full and self._free >= RESERVE_BYTES + needed_bytes
+
     @property
     def trouble(self) -> str | None:
         """Why this voter is not ready, in words for a person; None while there is room."""

@@ -7,26 +7,22 @@ closes stands in the table of `cluster/DESIGN.md` (letters as there).
 # ruff: noqa: N802, N803, SLF001 - the library's own names are read, called and replaced here
 
 from collections.abc import Collection, Sequence
-from typing import Final
 
 from pysyncobj import SyncObj
 
 from cluster.checkpoint_store import CheckpointStore
 from cluster.elections import Elections, View
 from cluster.following import judge
-from cluster.frames import Alive, Append, Conflict, Consensus, Matched, Message, RequestVote, TimeoutNow, Vote
+from cluster.frames import Alive, Append, Conflict, Consensus, Matched, RequestVote, TimeoutNow, Vote
 from cluster.handover import NOBODY, Handover
 from cluster.intake import append_queued
-from cluster.library import Peer, Post, Wire, configuration
+from cluster.library import CANDIDATE, FOLLOWER, LEADER, ROLES, Peer, Post, Wire, configuration
 from cluster.log_store import LogStore
 from cluster.outcome import FailStop, Why
 from cluster.pace import due
 from cluster.ports import Clock, Timing
 from cluster.proposals import Proposals
 from cluster.window import Window
-
-FOLLOWER, CANDIDATE, LEADER = 0, 1, 2  # the library's states
-ROLES: Final = ("follower", "candidate", "leader")
 
 
 class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
@@ -70,8 +66,7 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
         self._peers = {member: Peer(member, rank) for rank, member in enumerate(sorted(members))}
         own, peers = self._peers.pop(name), list(self._peers.values())
         self._elections = Elections(name, members, timing, self._SyncObj__generateRaftTimeout, clock.mono_s())
-        self.handover = Handover(len(members), timing)
-        self._windows = {peer: Window() for peer in peers}
+        self.handover, self._windows = Handover(len(members), timing), {peer: Window() for peer in peers}
         self._told = (0, 0)  # last index and commit index that went out to everybody
         log.set_commit(max(log.commit_index, checkpoint.applied_index))
         self._wire = Wire(post)
@@ -121,8 +116,7 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
         SyncObj._SyncObj__onNodeConnected(self, peer)
         self._windows[peer].clear()
         if self._SyncObj__raftState == LEADER:  # what was on its way over the old link is lost
-            matched = self._SyncObj__raftMatchIndex[peer]
-            self._SyncObj__raftNextIndex[peer] = (matched or self._log.last_index) + 1
+            self._SyncObj__raftNextIndex[peer] = (self._SyncObj__raftMatchIndex[peer] or self._log.last_index) + 1
             self._told = (0, 0)
 
     def disconnected(self, name: str) -> None:
@@ -131,8 +125,7 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
 
     def refused(self, name: str) -> None:
         """The link to a peer is down and nobody listens at its address: if it led, somebody must now."""
-        stand_s = self._elections.gone(name, self._view)
-        if stand_s is not None:
+        if (stand_s := self._elections.gone(name, self._view)) is not None:
             self._SyncObj__raftLeader, self._SyncObj__raftElectionDeadline = None, stand_s
 
     def deliver(self, name: str, term: int, message: Consensus) -> None:
@@ -207,14 +200,13 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
                 match[peer] = max(match[peer], index)
                 next_index[peer] = max(next_index[peer], match[peer] + 1)
                 self._windows[peer].acknowledged(index)
-                if next_index[peer] <= self._log.last_index:  # the window has room again
-                    self._told = (0, 0)
             case Conflict(next_index=hint):
                 next_index[peer] = max(match[peer] + 1, 2, min(next_index[peer], hint))
                 self._windows[peer].clear()
-                self._told = (0, 0)
             case Alive():
-                pass
+                return
+        if self._log.first_index < next_index[peer] <= self._log.last_index:  # else only a snapshot helps, or nothing
+            self._told = (0, 0)
 
     def _SyncObj__onBecomeLeader(self) -> None:
         for window in self._windows.values():
@@ -230,6 +222,11 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
                 for batch in self._windows[peer].batches(self._log, self._SyncObj__raftNextIndex[peer]):
                     self._answer(peer, batch)
                     self._SyncObj__raftNextIndex[peer] += len(batch.entries)
+
+    def progress(self) -> dict[str, tuple[int, int]]:
+        """Tell a leader's view of each linked peer: how far the logs match, and its next entry."""
+        match, next_index = self._SyncObj__raftMatchIndex, self._SyncObj__raftNextIndex
+        return {peer.id: (match.get(peer, 0), next_index.get(peer, 1)) for peer in self._SyncObj__connectedNodes}
 
     def _tell_news(self) -> None:
         """Send at once when the log grew, the commit index moved, or a peer needs other entries."""
@@ -264,8 +261,8 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
     @property
     def _view(self) -> View:
         deadline_s, answered_s = self._SyncObj__raftElectionDeadline, tuple(self._SyncObj__lastResponseTime.values())
-        log = self._log
-        return View(self.role, self.term, log.last_term, log.last_index, self._now_s(), deadline_s, answered_s)
+        last_term, last_index = self._log.last_term, self._log.last_index
+        return View(self.role, self.term, last_term, last_index, self._now_s(), deadline_s, answered_s)
 
     def _campaign(self, *, may_stand: bool) -> None:
         turn = self._elections.turn(self._view, may_stand=may_stand)
@@ -276,8 +273,6 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
                 self._answer(peer, turn.canvass)
 
     def _hand_over(self, able: Collection[str]) -> None:
-        if not self.handover.holds:
-            return
         matched = {name: self._SyncObj__raftMatchIndex.get(self._peers[name], 0) for name in able}
         heir = self.handover.heir(self._view, matched, applied_index=self._SyncObj__raftLastApplied)
         if heir is NOBODY:
@@ -309,8 +304,13 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
             self._proposals.applied(entry, result)
         return False
 
+    def installed(self) -> None:
+        """Go on from a snapshot that both stores hold now."""
+        self._SyncObj__raftCommitIndex = self._log.commit_index
+        self._SyncObj__raftLastApplied = self._checkpoint.applied_index
+
     def _SyncObj__tryLogCompaction(self) -> None:
         """Hazards L1, L2: no compaction and no snapshot of the library's ever runs."""
 
-    def _answer(self, peer: Peer, message: Message) -> None:
+    def _answer(self, peer: Peer, message: Consensus) -> None:
         self._post(peer.id, self._SyncObj__raftCurrentTerm, message)

@@ -19,7 +19,15 @@ class Window:
         self._bytes = 0
 
     def batches(self, log: LogStore, next_index: int) -> Iterator[Append]:
-        """Yield, as on their way, the entries from an index on that fit; where none does, one empty heartbeat."""
+        """Yield, as on their way, the entries from an index on that fit; where none does, one empty heartbeat.
+
+        Where the next entry is compacted away, only the start of the log is held up to the peer: its answer tells
+        whether it holds that, and otherwise a snapshot must help.
+        """
+        if next_index <= log.first_index:
+            start = log.entry(log.first_index)
+            yield Append(log.commit_index, start.index, start.term, ())
+            return
         heartbeat = True
         while True:
             previous = log.entry(next_index - 1)

@@ -12,10 +12,13 @@ from pathlib import Path
 from unittest.mock import patch
 
 from cluster import window
+from cluster.compaction import Bounds
 from cluster.room import RESERVE_BYTES
 from tests.simulation.cluster.world import World
 
 FAULTY_S = 8.0
+TIGHT = Bounds(every_entries=6, keep_entries=4, keep_bytes=300, piece_bytes=1024, window_pieces=3, stall_s=2.0)
+"""Compaction about once a second, and a snapshot for whoever misses more than a handful of entries."""
 VOTERS = (3, 3, 3, 5, 3, 3, 1, 3)  # by seed
 
 
@@ -177,7 +180,7 @@ def run_seed(seed: int) -> tuple[list[str], World]:
     memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
     small = patch.multiple(window, MAX_BATCH_BYTES=300, MAX_WINDOW_BYTES=1200)  # many batches from few entries
     with small, tempfile.TemporaryDirectory(dir=memory) as home:
-        world = World(Path(home), seed, VOTERS[seed % len(VOTERS)])
+        world = World(Path(home), seed, VOTERS[seed % len(VOTERS)], TIGHT)
         _live_through(world)
         for name in list(world.live):
             world.kill(name)
@@ -230,14 +233,17 @@ def replay_line(seed: int) -> str:
 
 def main(first: int, last: int) -> int:
     """Print what each seed finds."""
-    bad = acknowledged = 0
+    bad = acknowledged = installed = 0
     for seed in range(first, last + 1):
         violations, world = run_seed(seed)
         acknowledged += len(world.acknowledged)
+        installed += world.installed
         bad += bool(violations)
         for violation in violations[:5]:
             sys.stdout.write(f"seed {seed}: {violation}\n")
-    sys.stdout.write(f"{last - first + 1} seeds, {acknowledged} acknowledged, {bad} with violations\n")
+    sys.stdout.write(
+        f"{last - first + 1} seeds, {acknowledged} acknowledged, {installed} snapshots, {bad} with violations\n"
+    )
     return 1 if bad else 0
 
 

@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
+from cluster.compaction import DEFAULT_BOUNDS, Bounds
 from cluster.identity import create_disk, read_identity
 from cluster.outcome import Applied, FailStop, NotApplied, OutcomeUnknown, Why
 from cluster.ports import Identity, Timing
@@ -13,6 +14,7 @@ from cluster.proposals import Outcome
 from cluster.replica import Replica
 from cluster.room import RESERVE_BYTES, boundless
 from tests.simulation.cluster.disk import Disk
+from tests.simulation.cluster.later import LaterExecutor
 from tests.simulation.cluster.machine import Appends, appended
 from tests.simulation.cluster.network import End, Network
 
@@ -43,11 +45,13 @@ class Process:
         self.stalled_until_s = 0.0
         self.checked = 1
         self.again = False
-        disk = world.disks[name]
+        self.executor = LaterExecutor()
+        self._starts = True  # it may finish an installation out of the reserve
+        self._disk = disk = world.disks[name]
         machine = Appends()
         machine.version = world.versions[name]
         log, checkpoint = disk.open(
-            read_identity(disk.folder), machine, self.point, lambda: world.free[name] >= RESERVE_BYTES
+            read_identity(disk.folder), machine, self.point, lambda: self._starts or world.free[name] >= RESERVE_BYTES
         )
         self.log, self.checkpoint = log, checkpoint
         self.replica = Replica(
@@ -57,14 +61,22 @@ class Process:
             clock=VirtualClock(world, world.offsets[name]),
             randomness=Random(world.random.getrandbits(32)),
             timing=world.timing,
+            executor=self.executor,
+            bounds=world.bounds,
             free_bytes=lambda: world.free[name],
         )
+        self._starts = False
 
     def point(self) -> None:
         if self.fuse is not None:
             self.fuse -= 1
             if self.fuse <= 0:
                 raise Killed
+
+    def work(self) -> None:
+        """Do what was given to the executor; whatever it does, the voter learns of it in its next tick."""
+        if self.executor.run_next() == "_copy_wals":
+            self._disk.wals_synced()
 
     def connected(self, link: End) -> None:
         self.replica.connected(link)
@@ -79,8 +91,9 @@ class Process:
 class World:
     """Voters, network, clients and what must hold of them."""
 
-    def __init__(self, home: Path, seed: int, voters: int) -> None:
-        self.random = Random(seed)
+    def __init__(self, home: Path, seed: int, voters: int, bounds: Bounds = DEFAULT_BOUNDS) -> None:
+        self.random, self.bounds = Random(seed), bounds
+        self.installed = self.compacted = 0
         self.now_s = 1000.0
         self.timing = Timing()
         self.names = [f"node{rank}" for rank in range(1, voters + 1)]
@@ -168,6 +181,9 @@ class World:
         return holds()
 
     def tick(self, process: Process) -> None:
+        if process.executor.waiting and self.random.random() < 0.3:
+            process.work()
+        installed, first = process.replica._upkeep.installed, process.log.first_index
         try:
             for _ in range(3):
                 if not process.replica.tick():
@@ -180,6 +196,8 @@ class World:
             self.kill(process.name)
         else:
             self.check(process)
+            self.installed += process.replica._upkeep.installed - installed
+            self.compacted += process.log.first_index > first
 
     def empty(self, name: str) -> None:
         """Give a voter's disk its space back."""
@@ -233,7 +251,7 @@ class World:
     def check(self, process: Process) -> None:
         """After each tick: one entry per index, equal digests at equal index, one leader per term."""
         name, applied = process.name, process.checkpoint.applied_index
-        for index in range(process.checked + 1, applied + 1):
+        for index in range(max(process.checked, process.log.first_index) + 1, applied + 1):
             entry = process.log.entry(index)
             mine = (entry.term, entry.command)
             if self.entries.setdefault(index, mine) != mine:

@@ -4,12 +4,14 @@ from pathlib import Path
 from random import Random
 
 from cluster.checkpoint_store import CheckpointStore
+from cluster.compaction import DEFAULT_BOUNDS, Bounds
 from cluster.frames import Frame, Message, decode_frame, encode_frame
 from cluster.identity import create_disk
 from cluster.log_store import LogStore
 from cluster.ports import Identity, StateMachine, Timing
 from cluster.replica import Replica
 from cluster.room import boundless
+from tests.simulation.cluster.later import LaterExecutor
 from tests.simulation.cluster.machine import Appends
 
 CLUSTER = "11111111-2222-4333-8444-555555555555"
@@ -63,7 +65,16 @@ class FakeLink:
 class Bench:
     """One replica with fake links to its peers."""
 
-    def __init__(self, home: Path, *, voters: int = 3, machine: StateMachine | None = None, seed: int = 1) -> None:
+    def __init__(
+        self,
+        home: Path,
+        *,
+        voters: int = 3,
+        machine: StateMachine | None = None,
+        seed: int = 1,
+        bounds: Bounds = DEFAULT_BOUNDS,
+    ) -> None:
+        self.executor, self.bounds = LaterExecutor(), bounds
         self.clock, self.identity, self.home = ManualClock(), identity(voters=voters), home
         self.machine, self._seed = machine or Appends(), seed
         self.free_bytes = boundless()
@@ -73,7 +84,8 @@ class Bench:
 
     def open(self) -> None:
         self.log = LogStore(self.home / "raft.db")
-        self.checkpoint = CheckpointStore(self.home / "checkpoint.db", self.identity, self.machine)
+        path = self.home / "checkpoint.db"
+        self.checkpoint = CheckpointStore(path, self.identity, self.machine, self.log.first_index)
         self.replica = Replica(
             self.identity,
             self.log,
@@ -81,6 +93,8 @@ class Bench:
             clock=self.clock,
             randomness=Random(self._seed),
             timing=Timing(),
+            executor=self.executor,
+            bounds=self.bounds,
             free_bytes=lambda: self.free_bytes,
         )
         self.links: dict[str, FakeLink] = {}

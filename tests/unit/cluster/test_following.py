@@ -17,6 +17,8 @@ class Log:
     terms: list[int]
     commit_index: int = 1
 
+    first_index = 1
+
     @property
     def last_index(self) -> int:
         return len(self.terms)
