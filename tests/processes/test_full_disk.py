@@ -101,8 +101,8 @@ def test_the_owner_on_a_full_disk_steps_aside_and_comes_back_by_itself(tmp_path:
             wait_for(f"{full} to be not ready", lambda: not is_ready(cluster, full))
             status, words = ask(cluster, full, "/readyz")
             assert status == 503
-            assert "disk full: 0 MiB are free" in words["why"]
-            assert ask(cluster, full, "/v1/status")[1]["trouble"] == words["why"]
+            assert words["why"].startswith("disk full: ")
+            assert ask(cluster, full, "/v1/status")[1]["trouble"].startswith("disk full: ")
             before = launches(tmp_path, "tick").total()
             wait_for("the others to go on", lambda: launches(tmp_path, "tick").total() >= before + 5)
             assert cluster.processes[full].poll() is None, "it must not crash on a full disk"
