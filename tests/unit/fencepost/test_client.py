@@ -1,6 +1,6 @@
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -185,6 +185,15 @@ def test_an_answer_that_never_comes_is_given_up(monkeypatch: pytest.MonkeyPatch)
         given_up.set()
 
 
+@pytest.fixture
+def ctrl_c_heard() -> Iterator[None]:
+    """Hear SIGINT even where the suite itself was started in the background of a shell, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c_heard")
 def test_ctrl_c_after_a_change_was_sent_leaves_it_uncertain() -> None:
     gone = threading.Event()
 
