@@ -19,7 +19,7 @@ from cluster.intake import append_queued
 from cluster.library import CANDIDATE, FOLLOWER, LEADER, ROLES, Peer, Post, Wire, configuration
 from cluster.log_store import LogStore
 from cluster.outcome import FailStop, Why
-from cluster.pace import due
+from cluster.pace import News, due
 from cluster.ports import Clock, Timing
 from cluster.proposals import Proposals
 from cluster.window import Window
@@ -67,7 +67,7 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
         own, peers = self._peers.pop(name), list(self._peers.values())
         self._elections = Elections(name, members, timing, self._SyncObj__generateRaftTimeout, clock.mono_s())
         self.handover, self._windows = Handover(len(members), timing), {peer: Window() for peer in peers}
-        self._told = (0, 0)  # last index and commit index that went out to everybody
+        self._news = News(timing.tick_s)
         log.set_commit(max(log.commit_index, checkpoint.applied_index))
         self._wire = Wire(post)
         super().__init__(own, peers, conf=configuration(timing), nodeClass=Peer, transport=self._wire)
@@ -117,7 +117,7 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
         self._windows[peer].clear()
         if self._SyncObj__raftState == LEADER:  # what was on its way over the old link is lost
             self._SyncObj__raftNextIndex[peer] = (self._SyncObj__raftMatchIndex[peer] or self._log.last_index) + 1
-            self._told = (0, 0)
+            self._news.forget()
 
     def disconnected(self, name: str) -> None:
         """The link to a peer ended."""
@@ -206,7 +206,7 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
             case Alive():
                 return
         if self._log.first_index < next_index[peer] <= self._log.last_index:  # else only a snapshot helps, or nothing
-            self._told = (0, 0)
+            self._news.forget()
 
     def _SyncObj__onBecomeLeader(self) -> None:
         for window in self._windows.values():
@@ -216,7 +216,7 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
 
     def _SyncObj__sendAppendEntries(self) -> None:
         self._SyncObj__newAppendEntriesTime = self._now_s() + self._timing.heartbeat_s
-        self._told = (self._log.last_index, self._SyncObj__raftCommitIndex)
+        self._news.told(self._log.last_index, self._SyncObj__raftCommitIndex)
         for peer in self._peers.values():
             if peer in self._SyncObj__connectedNodes:
                 for batch in self._windows[peer].batches(self._log, self._SyncObj__raftNextIndex[peer]):
@@ -229,9 +229,9 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
         return {peer.id: (match.get(peer, 0), next_index.get(peer, 1)) for peer in self._SyncObj__connectedNodes}
 
     def _tell_news(self) -> None:
-        """Send at once when the log grew, the commit index moved, or a peer needs other entries."""
+        """Send when the log grew, the commit index moved, or a peer needs other entries."""
         news = (self._log.last_index, self._SyncObj__raftCommitIndex)
-        if self._SyncObj__raftState == LEADER and self._told != news:
+        if self._SyncObj__raftState == LEADER and self._news.due(*news, self._now_s()):
             self._SyncObj__sendAppendEntries()
 
     def _checkCommandsToApply(self) -> None:
