@@ -13,6 +13,7 @@ from typing import Final
 
 from cluster import log_reading, wal
 from cluster.database import open_writer, unusable
+from cluster.flushing import WalFlush
 from cluster.frames import NO_OP
 from cluster.outcome import FailStop
 from cluster.ports import Identity
@@ -75,7 +76,8 @@ class LogStore:
         Raises:
             Unfit: it cannot be read, or what it holds cannot be a log.
         """
-        self._db = open_writer(path, "FULL")
+        self._db = open_writer(path, "NORMAL")  # a commit reaches the WAL, `flush` makes it durable
+        self._wal_flush = WalFlush(path)
         try:
             self.term, self.voted_for, self.commit_index = log_reading.standing(path, self._db)
             rows = log_reading.entries(path, self._db, self.term, self.commit_index)
@@ -83,7 +85,7 @@ class LogStore:
         except BaseException:
             self._db.close()
             raise
-        self.synced_index = self.last_index
+        self.synced_index, self.synced_term = self.last_index, self.term
         self._cut_from: int | None = None
         self._compacted = False
         self._unsynced = False
@@ -211,6 +213,7 @@ class LogStore:
             self._db.execute(_INSTALLING)
             self._db.execute("INSERT OR REPLACE INTO installing VALUES (1, ?, ?)", (index, term))
             self._db.execute("COMMIT")
+        self.flush()
 
     def noted_install(self) -> tuple[int, int] | None:
         """Return index and term of a snapshot whose installation was not finished, or None."""
@@ -223,6 +226,7 @@ class LogStore:
         """Note on disk that nothing is being installed: checkpoint.db is still the old one."""
         with Unfailing("writing raft.db"):
             self._db.execute("DELETE FROM installing")
+        self.flush()
 
     def start_at(self, index: int, term: int) -> None:
         """Fit the log, on disk at once, to a checkpoint of this index: keep what follows if it matches, else nothing.
@@ -245,6 +249,7 @@ class LogStore:
             self._db.execute("DELETE FROM installing")
             self._db.execute("UPDATE standing SET commit_index = ?", (self.commit_index,))
             self._db.execute("COMMIT")
+        self.flush()
         self.synced_index = self.last_index
 
     def finish_wal(self) -> None:
@@ -260,8 +265,18 @@ class LogStore:
         Raises:
             FailStop: the write failed; memory is ahead of the disk and this process must end.
         """
+        if self.write():
+            self.flush()
+            self.flushed()
+
+    def write(self) -> bool:
+        """Write what memory has and the file lacks; return whether there was anything, so that a flush is due.
+
+        Raises:
+            FailStop: as `sync`.
+        """
         if not self._unsynced:
-            return
+            return False
         with Unfailing("writing raft.db"):
             self._db.execute("BEGIN IMMEDIATE")
             if self._cut_from is not None:
@@ -274,11 +289,27 @@ class LogStore:
             standing = (self.term, self.voted_for, self.commit_index)
             self._db.execute("UPDATE standing SET term = ?, voted_for = ?, commit_index = ?", standing)
             self._db.execute("COMMIT")
-        self.synced_index = self.last_index
+        return True
+
+    def flush(self) -> None:
+        """Make durable what was written. From any thread, while nothing else is asked of this store.
+
+        Blocks: for one fsync.
+
+        Raises:
+            FailStop: as `sync`; it is never tried again.
+        """
+        with Unfailing("flushing raft.db"):
+            self._wal_flush()
+
+    def flushed(self) -> None:
+        """Note that memory, unchanged since `write`, is durable now."""
+        self.synced_index, self.synced_term = self.last_index, self.term
         self._cut_from = None
         self._compacted = False
         self._unsynced = self._claims_unsynced = False
 
     def close(self) -> None:
         """Close the file; what was not synced is gone, as after a crash."""
+        self._wal_flush.close()
         self._db.close()

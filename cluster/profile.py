@@ -9,7 +9,7 @@ from cluster.voter import Voter
 
 
 def hello_of(identity: Identity, log: LogStore, nonce: bytes) -> bytes:
-    """Return the first frame for a new link; between ticks, when memory and disk agree."""
+    """Return the first frame for a new link; it says only what is on disk."""
     return encode_hello(
         Hello(
             version=PROTOCOL_VERSION,
@@ -17,8 +17,8 @@ def hello_of(identity: Identity, log: LogStore, nonce: bytes) -> bytes:
             generation=identity.generation,
             name=identity.name,
             disk_id=identity.disk_id,
-            term=log.term,
-            last_index=log.last_index,
+            term=log.synced_term,
+            last_index=log.synced_index,
             nonce=nonce,
         )
     )

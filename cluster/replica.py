@@ -5,7 +5,7 @@ No asyncio, thread or timer in here: a simulator drives it on virtual time exact
 
 import math
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from concurrent.futures import Executor
 from typing import Final, TypeVar
 
@@ -72,7 +72,7 @@ class Replica(Inbox):
         self._room = Room(free_bytes)
         self._digests = compared.Digests(identity.name, identity.members)
         self._introductions = Introductions(log, checkpoint, self._outbox, clock)
-        self._cut_short = self._closed = False
+        self._cut_short = self._flushing = self._closed = False
         with borrowed(clock, randomness, JournalFace(log)):
             self._voter = Voter(
                 name=identity.name,
@@ -125,7 +125,19 @@ class Replica(Inbox):
     # ---- the tick
 
     def tick(self) -> bool:
+        """Take one step at once, flush included; returns and raises as `step`."""
+        step = self.step()
+        try:
+            while True:
+                next(step)()
+        except StopIteration as end:
+            return bool(end.value)
+
+    def step(self) -> Generator[Callable[[], None], None, bool]:
         """Take one step; whatever claims durability leaves only after the commit that made it true.
+
+        Yields at most once: a flush, for the caller to carry out, in any thread, before it goes on. Meanwhile events
+        and proposals only queue, and nothing was said yet that is not on disk.
 
         Returns:
             Whether there is work left that waits for nobody: tick again at once.
@@ -147,7 +159,11 @@ class Replica(Inbox):
                 self._act()
             if not self._log.claims_unsynced:
                 self._outbox.release_early(self._checkpoint.applied_index)
-            self._log.sync()
+            if self._log.write():
+                self._flushing = True
+                yield self._log.flush
+                self._flushing = False
+                self._log.flushed()
             self._checkpoint.commit()
             self._upkeep.after_commit()
             self._outbox.release(self._checkpoint.applied_index)
@@ -292,7 +308,7 @@ class Replica(Inbox):
         self._log.close()
 
     def _refuse_unless_leading(self) -> None:
-        if self._closed or self._cut_short:
+        if self._closed or (self._cut_short and not self._flushing):
             raise NotApplied(Why.CLOSED, "the voter is closed")
         if self._room.full:
             raise NotApplied(Why.STORE_FULL, str(self._room.trouble))

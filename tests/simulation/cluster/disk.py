@@ -21,7 +21,6 @@ class Connection:
         self, db: sqlite3.Connection, wal: Path, point: Callable[[], None], has_space: Callable[[], bool]
     ) -> None:
         self._db, self._wal, self._point, self._has_space = db, wal, point, has_space
-        self._full = db.execute("PRAGMA synchronous").fetchone()[0] == 2
         self.durable_bytes = self._size()
 
     def _size(self) -> int:
@@ -32,7 +31,7 @@ class Connection:
         if not sql.startswith("SELECT"):
             self._demand_space()
         cursor = self._db.execute(sql, *args)
-        if (sql == "COMMIT" and self._full) or "wal_checkpoint" in sql:
+        if "wal_checkpoint" in sql:
             self.synced()
         self._point()
         return cursor
@@ -51,6 +50,22 @@ class Connection:
 
     def close(self) -> None:
         self._db.close()
+
+
+class Log(LogStore):
+    """The real store, on a connection that can die; only its flush makes durable what was committed."""
+
+    def __init__(self, folder: Path, point: Callable[[], None], has_space: Callable[[], bool]) -> None:
+        super().__init__(folder / "raft.db")
+        self.wrapped = Connection(self._db, folder / "raft.db-wal", point, has_space)
+        self._point = point
+        self._db = self.wrapped  # type: ignore[assignment]  # stands in for the connection
+
+    def flush(self) -> None:
+        self._point()
+        super().flush()
+        self.wrapped.synced()
+        self._point()
 
 
 class Checkpoint(CheckpointStore):
@@ -86,9 +101,8 @@ class Disk:
     def open(
         self, identity: Identity, machine: StateMachine, point: Callable[[], None], has_space: Callable[[], bool]
     ) -> tuple[LogStore, CheckpointStore]:
-        log = LogStore(self.folder / "raft.db")
-        self._log_db = Connection(log._db, self.folder / "raft.db-wal", point, has_space)
-        log._db = self._log_db  # type: ignore[assignment]  # stands in for the connection
+        log = Log(self.folder, point, has_space)
+        self._log_db = log.wrapped
         checkpoint = Checkpoint(self, identity, machine, log.first_index, point, has_space)
         return log, checkpoint
 
