@@ -103,7 +103,7 @@ def test_a_long_reader_keeps_the_log_until_it_ends(bench: Bench) -> None:
     copy = bench.home.parent / "crashed"  # as kill -9 leaves it
     copy.mkdir()
     (copy / "raft.db").write_bytes((bench.home / "raft.db").read_bytes())
-    for name in ("raft.db-wal", "checkpoint.db", "checkpoint.db-wal"):
+    for name in ("raft.db-wal", "raft.mark", "checkpoint.db", "checkpoint.db-wal"):
         (copy / name).write_bytes((bench.home / name).read_bytes())
     log = LogStore(copy / "raft.db")
     checkpoint = CheckpointStore(copy / "checkpoint.db", bench.identity, Appends(), log.first_index)

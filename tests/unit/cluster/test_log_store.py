@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster import log_store
+from cluster import log_tables
 from cluster.frames import NO_OP
 from cluster.log_store import Entry, LogStore
 from cluster.outcome import FailStop, Unfit
@@ -12,7 +12,7 @@ from tests.unit.cluster.fakes import identity
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    log_store.create(tmp_path / "raft.db", identity())
+    log_tables.create(tmp_path / "raft.db", identity())
     return tmp_path / "raft.db"
 
 
