@@ -6,7 +6,8 @@ A long replay must neither silence the heartbeats nor overfill the disk.
 from collections.abc import Iterator
 from typing import Final
 
-from cluster.log_store import Entry, LogStore
+from cluster.log_mirror import Entry
+from cluster.log_store import LogStore
 
 MAX_APPLIED_PER_TICK: Final = 256
 MAX_APPLIED_BYTES_PER_TICK: Final = 4 << 20  # the entry that reaches it is still applied

@@ -266,7 +266,7 @@ class Replica(Inbox):
     @property
     def trouble(self) -> str | None:
         """Why this voter is not ready, in words for a person; None while it can do its part."""
-        return self._room.trouble or self._digests.dispute
+        return self._room.trouble or self._log.trouble or self._digests.dispute
 
     def read(self, query: Callable[[sqlite3.Connection], T]) -> T:
         """Run a query on the state of committed ticks, in one snapshot.

@@ -18,6 +18,7 @@ from cluster.handover import NOBODY, Handover
 from cluster.intake import append_queued
 from cluster.library import CANDIDATE, FOLLOWER, LEADER, ROLES, Peer, Post, Wire, configuration
 from cluster.log_store import LogStore
+from cluster.match import Match
 from cluster.outcome import FailStop, Why
 from cluster.pace import News, due
 from cluster.ports import Clock, Timing
@@ -66,8 +67,8 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
         self._peers = {member: Peer(member, rank) for rank, member in enumerate(sorted(members))}
         own, peers = self._peers.pop(name), list(self._peers.values())
         self._elections = Elections(name, members, timing, self._SyncObj__generateRaftTimeout, clock.mono_s())
-        self.handover, self._windows = Handover(len(members), timing), {peer: Window() for peer in peers}
-        self._news = News(timing.tick_s)
+        self._matches, self._windows = {peer: Match() for peer in peers}, {peer: Window() for peer in peers}
+        self.handover, self._news = Handover(len(members), timing), News(timing.tick_s)
         log.set_commit(max(log.commit_index, checkpoint.applied_index))
         self._wire = Wire(post)
         super().__init__(own, peers, conf=configuration(timing), nodeClass=Peer, transport=self._wire)
@@ -116,7 +117,8 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
         SyncObj._SyncObj__onNodeConnected(self, peer)
         self._windows[peer].clear()
         if self._SyncObj__raftState == LEADER:  # what was on its way over the old link is lost
-            self._SyncObj__raftNextIndex[peer] = (self._SyncObj__raftMatchIndex[peer] or self._log.last_index) + 1
+            self._SyncObj__raftMatchIndex[peer] = 0  # what was acknowledged over it may be lost too
+            self._SyncObj__raftNextIndex[peer] = (self._matches[peer].new_link() or self._log.last_index) + 1
             self._news.forget()
 
     def disconnected(self, name: str) -> None:
@@ -154,19 +156,17 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
             self._SyncObj__setCurrentTerm(term, None)
         elif self._SyncObj__raftState == LEADER:
             raise FailStop(f"{leader.id} leads term {term}, and so does this voter")
-        self._elections.heard(leader.id, self._now_s())
-        self._postpone_election()
         self._SyncObj__setState(FOLLOWER)
-        self._SyncObj__raftLeader = leader
+        self.heed(leader.id)
         verdict = judge(append, self._log)
         if isinstance(verdict, Conflict):
             self._answer(leader, verdict)
             return
         self._log.take(verdict.fresh, verdict.truncate_from)
+        self._log.equals(term, verdict.matched, append.commit_index)
         self._answer(leader, Matched(verdict.matched))
-        if verdict.commit_index > self._SyncObj__raftCommitIndex:
-            self._SyncObj__raftCommitIndex = verdict.commit_index
-            self._log.set_commit(verdict.commit_index)
+        self._SyncObj__raftCommitIndex = max(verdict.commit_index, self._SyncObj__raftCommitIndex)
+        self._log.set_commit(self._SyncObj__raftCommitIndex)
 
     def _on_request_vote(self, candidate: Peer, term: int, request: RequestVote) -> None:
         verdict = self._elections.judge(self._view, candidate.id, term, request, self._SyncObj__votedForNodeId)
@@ -197,11 +197,11 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
             case Matched(index=index):
                 if index > self._log.last_index:
                     raise FailStop(f"{peer.id} acknowledges {index}, the log ends at {self._log.last_index}")
-                match[peer] = max(match[peer], index)
-                next_index[peer] = max(next_index[peer], match[peer] + 1)
+                seen, match[peer] = self._matches[peer].acknowledged(index)
+                next_index[peer] = max(next_index[peer], seen + 1)
                 self._windows[peer].acknowledged(index)
             case Conflict(next_index=hint):
-                next_index[peer] = max(match[peer] + 1, 2, min(next_index[peer], hint))
+                next_index[peer] = max(self._matches[peer].seen + 1, 2, min(next_index[peer], hint))
                 self._windows[peer].clear()
             case Alive():
                 return
@@ -209,8 +209,8 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
             self._news.forget()
 
     def _SyncObj__onBecomeLeader(self) -> None:
-        for window in self._windows.values():
-            window.clear()
+        for peer in self._peers.values():
+            self._windows[peer], self._matches[peer] = Window(), Match()
         SyncObj._SyncObj__onBecomeLeader(self)
         self._log.sync()  # hazard D: the library counts its leader at once, so what it counts must be on disk
 
@@ -225,8 +225,8 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
 
     def progress(self) -> dict[str, tuple[int, int]]:
         """Tell a leader's view of each linked peer: how far the logs match, and its next entry."""
-        match, next_index = self._SyncObj__raftMatchIndex, self._SyncObj__raftNextIndex
-        return {peer.id: (match.get(peer, 0), next_index.get(peer, 1)) for peer in self._SyncObj__connectedNodes}
+        matches, next_index = self._matches, self._SyncObj__raftNextIndex
+        return {peer.id: (matches[peer].seen, next_index.get(peer, 1)) for peer in self._SyncObj__connectedNodes}
 
     def _tell_news(self) -> None:
         """Send when the log grew, the commit index moved, or a peer needs other entries."""
@@ -261,8 +261,8 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
     @property
     def _view(self) -> View:
         deadline_s, answered_s = self._SyncObj__raftElectionDeadline, tuple(self._SyncObj__lastResponseTime.values())
-        last_term, last_index = self._log.last_term, self._log.last_index
-        return View(self.role, self.term, last_term, last_index, self._now_s(), deadline_s, answered_s)
+        end, entitled = (self._log.last_term, self._log.last_index), self._log.entitled
+        return View(self.role, self.term, *end, self._now_s(), deadline_s, answered_s, entitled)
 
     def _campaign(self, *, may_stand: bool) -> None:
         turn = self._elections.turn(self._view, may_stand=may_stand)
@@ -288,7 +288,7 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
             self._SyncObj__raftElectionDeadline += self._timing.raft_max_s  # everybody else is earlier
 
     def heed(self, name: str) -> None:
-        """Know who leads, though this voter cannot follow now."""
+        """Know who leads, whether or not this voter can follow now."""
         self._elections.heard(name, self._now_s())
         self._SyncObj__raftLeader = self._peers[name]
         self._postpone_election()

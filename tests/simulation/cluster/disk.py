@@ -3,6 +3,7 @@
 import shutil
 import sqlite3
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -10,8 +11,10 @@ from typing import Any
 from cluster.checkpoint_store import CheckpointStore
 from cluster.log_store import LogStore
 from cluster.ports import Identity, StateMachine
+from cluster.side_mark import MarkFile
+from tests.simulation.cluster.mark_file import SimulatedMark
 
-FILES = ("raft.db", "raft.db-wal", "checkpoint.db", "checkpoint.db-wal", "checkpoint.db.incoming")
+FILES = ("raft.db", "raft.db-wal", "raft.mark", "checkpoint.db", "checkpoint.db-wal", "checkpoint.db.incoming")
 
 
 class Connection:
@@ -55,8 +58,14 @@ class Connection:
 class Log(LogStore):
     """The real store, on a connection that can die; only its flush makes durable what was committed."""
 
-    def __init__(self, folder: Path, point: Callable[[], None], has_space: Callable[[], bool]) -> None:
-        super().__init__(folder / "raft.db")
+    def __init__(
+        self,
+        folder: Path,
+        open_mark: Callable[[Path], MarkFile],
+        point: Callable[[], None],
+        has_space: Callable[[], bool],
+    ) -> None:
+        super().__init__(folder / "raft.db", open_mark)
         self.wrapped = Connection(self._db, folder / "raft.db-wal", point, has_space)
         self._point = point
         self._db = self.wrapped  # type: ignore[assignment]  # stands in for the connection
@@ -101,10 +110,14 @@ class Disk:
     def open(
         self, identity: Identity, machine: StateMachine, point: Callable[[], None], has_space: Callable[[], bool]
     ) -> tuple[LogStore, CheckpointStore]:
-        log = Log(self.folder, point, has_space)
+        log = Log(self.folder, partial(self._open_mark, point), point, has_space)
         self._log_db = log.wrapped
         checkpoint = Checkpoint(self, identity, machine, log.first_index, point, has_space)
         return log, checkpoint
+
+    def _open_mark(self, point: Callable[[], None], path: Path) -> SimulatedMark:
+        self._mark = SimulatedMark(path, point)
+        return self._mark
 
     def wals_synced(self) -> None:
         """A WAL checkpoint off the loop syncs the WAL before it copies anything out of it."""
@@ -123,6 +136,7 @@ class Disk:
         if power:
             self._cut(left / "raft.db-wal", self._log_db.durable_bytes)
             self._cut(left / "checkpoint.db-wal", self.checkpoint_db.durable_bytes)
+            (left / "raft.mark").write_bytes(self._mark.after_power_loss(self._random))
         self.folder = left
 
     def _cut(self, wal: Path, durable_bytes: int) -> None:

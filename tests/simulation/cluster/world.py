@@ -160,7 +160,7 @@ class World:
         """
         process = self.live.pop(name)
         self.disks[name].die(power=power)
-        for store in (process.log._db, process.checkpoint._writer, process.checkpoint._reader):
+        for store in (process.log._db, process.log._mark, process.checkpoint._writer, process.checkpoint._reader):
             store.close()
         for other in self.names:
             self.network.disconnect(name, other)

@@ -7,7 +7,8 @@ from cluster import wal
 from cluster.checkpoint_store import CheckpointStore
 from cluster.compaction import Bounds, start_of_log
 from cluster.frames import NO_OP, Append
-from cluster.log_store import Entry, LogStore
+from cluster.log_mirror import Entry
+from cluster.log_store import LogStore
 from cluster.outcome import FailStop, Unfit
 from tests.simulation.cluster.machine import Appends, appended
 from tests.unit.cluster.fakes import Bench, identity
@@ -103,7 +104,7 @@ def test_a_long_reader_keeps_the_log_until_it_ends(bench: Bench) -> None:
     copy = bench.home.parent / "crashed"  # as kill -9 leaves it
     copy.mkdir()
     (copy / "raft.db").write_bytes((bench.home / "raft.db").read_bytes())
-    for name in ("raft.db-wal", "checkpoint.db", "checkpoint.db-wal"):
+    for name in ("raft.db-wal", "raft.mark", "checkpoint.db", "checkpoint.db-wal"):
         (copy / name).write_bytes((bench.home / name).read_bytes())
     log = LogStore(copy / "raft.db")
     checkpoint = CheckpointStore(copy / "checkpoint.db", bench.identity, Appends(), log.first_index)

@@ -5,16 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from cluster import log_store
+from cluster import log_tables
 from cluster.frames import NO_OP
-from cluster.log_store import Entry, LogStore
+from cluster.log_mirror import Entry
+from cluster.log_store import LogStore
 from cluster.outcome import FailStop, Unfit
+from cluster.side_mark import SLOT_BYTES
 from tests.unit.cluster.fakes import identity
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    log_store.create(tmp_path / "raft.db", identity())
+    log_tables.create(tmp_path / "raft.db", identity())
     return tmp_path / "raft.db"
 
 
@@ -52,7 +54,7 @@ def test_a_sync_returns_only_when_the_disk_has_all_that_was_written(
     log.set_term(1, "node1")
     log.append(b"\x00command", 2, 1)
     log.sync()
-    assert flushed == [("raft.db-wal", wal.stat().st_size)]
+    assert flushed == [("raft.db-wal", wal.stat().st_size), ("raft.mark", 2 * SLOT_BYTES)], "the mark never tells more"
     assert (log.synced_index, log.synced_term, log.claims_unsynced) == (2, 1, False)
     for step in (lambda: log.note_install(2, 1), log.forget_install, lambda: log.start_at(1, 0)):
         flushed.clear()

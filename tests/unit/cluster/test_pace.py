@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster import log_store, pace
+from cluster import log_tables, pace
 from cluster.log_store import LogStore
 from cluster.pace import News, due
 from tests.unit.cluster.fakes import identity
@@ -10,7 +10,7 @@ from tests.unit.cluster.fakes import identity
 
 @pytest.fixture
 def log(tmp_path: Path) -> LogStore:
-    log_store.create(tmp_path / "raft.db", identity())
+    log_tables.create(tmp_path / "raft.db", identity())
     log = LogStore(tmp_path / "raft.db")
     log.set_term(1, None)
     for index in range(2, 22):
