@@ -13,7 +13,7 @@ from typing import Final
 
 from cluster import log_reading, wal
 from cluster.database import open_writer, unusable
-from cluster.frames import NO_OP
+from cluster.frames import CONFIGURE, NO_OP
 from cluster.outcome import FailStop
 from cluster.ports import Identity
 from cluster.unfailing import Unfailing
@@ -67,7 +67,11 @@ def create(path: Path, identity: Identity) -> None:
 
 
 class LogStore:
-    """The log and what Raft must never forget."""
+    """The log and what Raft must never forget.
+
+    Attributes:
+        configuring: the entries that name another disk for a voter, oldest first; all that may not be applied yet.
+    """
 
     def __init__(self, path: Path) -> None:
         """Read the whole file.
@@ -83,6 +87,7 @@ class LogStore:
         except BaseException:
             self._db.close()
             raise
+        self.configuring = [entry for entry in self.entries if entry.command[:1] == CONFIGURE]
         self.synced_index = self.last_index
         self._cut_from: int | None = None
         self._compacted = False
@@ -133,6 +138,7 @@ class LogStore:
         if index != self.last_index + 1 or term < self.last_term or term > self.term:
             raise FailStop(f"entry {index} of term {term} does not follow {self.last_index} of term {self.last_term}")
         self.entries.append(Entry(command, index, term))
+        self.configuring += self.entries[-1:] if command[:1] == CONFIGURE else ()
         self._unsynced = True
 
     def truncate_from(self, index: int) -> None:
@@ -144,6 +150,7 @@ class LogStore:
         if index <= self.commit_index:
             raise FailStop(f"truncating from {index} would drop committed entries (up to {self.commit_index})")
         del self.entries[self._place(index) :]
+        self.configuring = [entry for entry in self.configuring if entry.index < index]
         if index <= self.synced_index:
             self._cut_from = index if self._cut_from is None else min(self._cut_from, index)
             self.synced_index = index - 1
@@ -237,6 +244,7 @@ class LogStore:
             raise FailStop(f"a snapshot of {index}, term {term}, contradicts the log (committed {self.commit_index})")
         kept = self.entries[self._place(index) + 1 :] if holds else []
         self.entries[:] = [Entry(NO_OP, index, term), *kept]
+        self.configuring = [entry for entry in kept if entry.command[:1] == CONFIGURE]
         self.commit_index = max(self.commit_index, index)
         with Unfailing("writing raft.db"):
             self._db.execute("BEGIN IMMEDIATE")
