@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 from cluster.checkpoint_store import CheckpointStore
+from cluster.flushing import WalFlush
 from cluster.log_store import LogStore
 from cluster.ports import Identity, StateMachine
 from cluster.side_mark import MarkFile
@@ -55,6 +56,20 @@ class Connection:
         self._db.close()
 
 
+class Flush(WalFlush):
+    """The real flush of a WAL, with a place to die before and after it."""
+
+    def __init__(self, path: Path, wrapped: Connection, point: Callable[[], None]) -> None:
+        super().__init__(path)
+        self._wrapped, self._point = wrapped, point
+
+    def __call__(self) -> None:
+        self._point()
+        super().__call__()
+        self._wrapped.synced()
+        self._point()
+
+
 class Log(LogStore):
     """The real store, on a connection that can die; only its flush makes durable what was committed."""
 
@@ -65,16 +80,11 @@ class Log(LogStore):
         point: Callable[[], None],
         has_space: Callable[[], bool],
     ) -> None:
-        super().__init__(folder / "raft.db", open_mark)
+        path = folder / "raft.db"
+        super().__init__(path, open_mark)
         self.wrapped = Connection(self._db, folder / "raft.db-wal", point, has_space)
-        self._point = point
         self._db = self.wrapped  # type: ignore[assignment]  # stands in for the connection
-
-    def flush(self) -> None:
-        self._point()
-        super().flush()
-        self.wrapped.synced()
-        self._point()
+        self._wal_flush = Flush(path, self.wrapped, point)
 
 
 class Checkpoint(CheckpointStore):
