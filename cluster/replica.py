@@ -21,6 +21,7 @@ from cluster.library import borrowed
 from cluster.log_store import LogStore
 from cluster.outbox import Outbox
 from cluster.outcome import FailStop, NotApplied, Why
+from cluster.plausible import implausible
 from cluster.ports import Clock, Identity, Leadership, Link, PeerClock, Randomness, Status, Timing
 from cluster.profile import hello_of, status_of
 from cluster.proposals import Answer, Proposals
@@ -64,8 +65,7 @@ class Replica(Inbox):
         settle_pair(log, checkpoint)
         self.identity: Final = identity
         self.refused_frames = 0
-        self._log, self._checkpoint = log, checkpoint
-        self._clock, self._randomness = clock, randomness
+        self._log, self._checkpoint, self._clock, self._randomness = log, checkpoint, clock, randomness
         self._roster = Roster([member for member in identity.members if member != identity.name])
         self._outbox = Outbox(self._roster.links, clock)
         self._proposals = Proposals()
@@ -142,7 +142,8 @@ class Replica(Inbox):
             self._upkeep.before_tick()
             self._proposals.expire(self._clock.mono_s())
             with borrowed(self._clock, self._randomness):
-                self._take_inbox()
+                while self._inbox:
+                    self._take_event(self._inbox.popleft())
                 self._say_standing()
                 self._act()
             if not self._log.claims_unsynced:
@@ -164,10 +165,6 @@ class Replica(Inbox):
         else:
             may_stand = self._roster.may_stand(self._log.term, self._log.last_index)
             self._voter.tick(may_stand=may_stand, able=self._roster.able())
-
-    def _take_inbox(self) -> None:
-        while self._inbox:
-            self._take_event(self._inbox.popleft())
 
     def _take_event(self, event: Event) -> None:
         match event:
@@ -191,8 +188,7 @@ class Replica(Inbox):
         if not self._roster.knows(link):
             link.close(f"{link.peer} is no member of this cluster")
             return
-        older = self._roster.links.get(link.peer)
-        if older is not None:
+        if (older := self._roster.links.get(link.peer)) is not None:
             self._drop_link(older)
         self._roster.link_up(link)
         self._voter.connected(link.peer)
@@ -210,6 +206,10 @@ class Replica(Inbox):
             frame = decode_frame_of(link.session, raw)
         except Malformed:
             self.refused_frames += 1
+            return
+        if (why := implausible(frame, self._voter.term, self._voter.role, self._log.last_index)) is not None:
+            self._drop_link(link)
+            link.close(f"{link.peer} {why}")
             return
         self._roster.heard(link.peer, frame, mono_s)
         if isinstance(frame.message, Digests):

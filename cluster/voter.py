@@ -195,8 +195,6 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
         match, next_index = self._SyncObj__raftMatchIndex, self._SyncObj__raftNextIndex
         match answer:
             case Matched(index=index):
-                if index > self._log.last_index:
-                    raise FailStop(f"{peer.id} acknowledges {index}, the log ends at {self._log.last_index}")
                 match[peer] = max(match[peer], index)
                 next_index[peer] = max(next_index[peer], match[peer] + 1)
                 self._windows[peer].acknowledged(index)
