@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 READY := $(VENV)/.ready
-JOBS ?= 2
+JOBS ?= 4
 
 .PHONY: help demo test check simulate-cluster mutants-cluster bench lock clean
 
@@ -26,7 +26,7 @@ demo: $(READY)
 	@$(VENV)/bin/python deploy/demo/demo.py
 
 test: $(READY)
-	$(VENV)/bin/python -m pytest -q -n $(JOBS) --dist worksteal
+	$(VENV)/bin/python -m pytest -q -n $(JOBS) --dist load --maxschedchunk 1
 
 check: $(READY)
 	$(VENV)/bin/ruff check .

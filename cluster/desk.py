@@ -1,6 +1,7 @@
 """The side of a replica that its callers see: what they ask for is queued or refused at once, and answered later."""
 
 import math
+from abc import ABC, abstractmethod
 
 from cluster.checkpoint_store import CheckpointStore
 from cluster.frames import CONFIGURE
@@ -13,7 +14,7 @@ from cluster.upgrade import check_version
 from cluster.voter import Voter
 
 
-class Desk:
+class Desk(ABC):
     """Takes proposals, on the parts of the replica that it belongs to."""
 
     _checkpoint: CheckpointStore
@@ -25,9 +26,9 @@ class Desk:
     _cut_short: bool
     _flushing: bool
 
+    @abstractmethod
     def scene(self, *, queued: bool) -> Scene:
         """Return what a leader sees that is asked to have a disk replaced."""
-        raise NotImplementedError
 
     def propose(self, command: bytes, answer: Answer, within_s: float = math.inf, version: int = 1) -> None:
         """Queue a command; `answer` is called exactly once, from a later tick or from `close()`.

@@ -1,20 +1,21 @@
 """The note in raft.db that checkpoint.db is about to become a snapshot: a start that finds it finishes or forgets."""
 
 import sqlite3
+from abc import ABC, abstractmethod
 
 from cluster.outcome import FailStop
 from cluster.unfailing import Unfailing
 
 
-class InstallNote:
+class InstallNote(ABC):
     """What `cluster/log_store.py` does about it, on the connection and the state of that store."""
 
     _db: sqlite3.Connection
     _unsynced: bool
 
+    @abstractmethod
     def flush(self) -> None:
         """Make durable what was written."""
-        raise NotImplementedError
 
     def note_install(self, index: int, term: int) -> None:
         """Note on disk that checkpoint.db is about to become a snapshot of this index.

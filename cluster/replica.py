@@ -22,6 +22,7 @@ from cluster.library import borrowed
 from cluster.log_store import LogStore
 from cluster.outbox import Outbox
 from cluster.outcome import FailStop, NotApplied, Why
+from cluster.plausible import implausible
 from cluster.ports import Clock, Identity, Link, Randomness, Timing
 from cluster.profile import Profile
 from cluster.proposals import Proposals
@@ -132,7 +133,8 @@ class Replica(Inbox, Profile, Desk):
             self._upkeep.before_tick()
             self._proposals.expire(self._clock.mono_s())
             with borrowed(self._clock, self._randomness):
-                self._take_inbox()
+                while self._inbox:
+                    self._take_event(self._inbox.popleft())
                 self._say_standing()
                 self._act()
             if not self._log.claims_unsynced:
@@ -159,10 +161,6 @@ class Replica(Inbox, Profile, Desk):
             may_stand = self._roster.may_stand(self._log.term, self._log.last_index, self._franchise.named)
             self._voter.tick(may_stand=may_stand, able=self._roster.able())
 
-    def _take_inbox(self) -> None:
-        while self._inbox:
-            self._take_event(self._inbox.popleft())
-
     def _take_event(self, event: Event) -> None:
         match event:
             case Came(link, frame, mono_s):
@@ -186,8 +184,7 @@ class Replica(Inbox, Profile, Desk):
         if (why := stranger or self._franchise.refusal(link.peer, link.disk_id)) is not None:
             link.close(why)
             return
-        older = self._roster.links.get(link.peer)
-        if older is not None:
+        if (older := self._roster.links.get(link.peer)) is not None:
             self._drop_link(older)
         self._roster.link_up(link)
         self._voter.connected(link.peer, link.disk_id)
@@ -205,6 +202,10 @@ class Replica(Inbox, Profile, Desk):
             frame = decode_frame_of(link.session, raw)
         except Malformed:
             self.refused_frames += 1
+            return
+        if (why := implausible(frame, self._voter.term, self._voter.role, self._log.last_index)) is not None:
+            self._drop_link(link)
+            link.close(f"{link.peer} {why}")
             return
         self._roster.heard(link.peer, frame, mono_s)
         self._franchise.heard(link.peer, frame.applied_index)

@@ -192,8 +192,6 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
             self._adopt(term)
         if self._SyncObj__raftState != LEADER or term != self._SyncObj__raftCurrentTerm:
             return  # hazard B: an answer to an earlier leadership says nothing about this one
-        if isinstance(answer, Matched) and answer.index > self._log.last_index:
-            raise FailStop(f"{peer.id} acknowledges {answer.index}, the log ends at {self._log.last_index}")
         if self._followers.answered(peer.id, answer):
             self._SyncObj__lastResponseTime[peer] = self._now_s()
         helps = self._log.first_index < self._followers[peer.id].next_index <= self._log.last_index
