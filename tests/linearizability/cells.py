@@ -1,6 +1,7 @@
 """The model of one integer cell: a register with compare-and-set, and a counter, in one."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,3 +54,16 @@ class Cell:
     def observes(self, call: Call, result: object) -> bool:
         """Whether it is a read, or was refused."""
         return isinstance(call, Read) or (isinstance(call, CompareAndSet) and result is False)
+
+
+_KINDS: dict[str, type[Call]] = {kind.__name__: kind for kind in (Read, Write, CompareAndSet, Add)}
+
+
+def to_words(call: Call) -> list[str | int]:
+    """Return a call in a form that JSON can carry."""
+    return [type(call).__name__, *astuple(call)]
+
+
+def from_words(words: Sequence[str | int]) -> Call:
+    """Return what `to_words` was given."""
+    return _KINDS[str(words[0])](*map(int, words[1:]))
