@@ -6,7 +6,7 @@ import secrets
 import shutil
 import socket
 import subprocess
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from itertools import permutations
 from typing import Protocol
@@ -28,17 +28,15 @@ class Network(Protocol):
     Attributes:
         can_part: whether anything can be cut.
         listen: where each voter listens.
+        spaces: the network namespace of each voter as a file; empty for the test's own.
     """
 
     can_part: bool
     listen: dict[str, tuple[str, int]]
+    spaces: dict[str, str]
 
     def urls(self, name: str) -> dict[str, str]:
         """Return where one voter finds the others."""
-        ...
-
-    def prefix(self, name: str) -> Sequence[str]:
-        """Return what starts a program where a voter lives."""
         ...
 
     def silence(self, one: str, other: str) -> None:
@@ -61,14 +59,11 @@ class Loopback:
 
     def __init__(self) -> None:
         self.listen = {name: ("127.0.0.1", port) for name, port in zip(NAMES, free_ports(len(NAMES)), strict=True)}
+        self.spaces: dict[str, str] = {}
 
     def urls(self, name: str) -> dict[str, str]:
         del name
         return {peer: f"http://{host}:{port}" for peer, (host, port) in self.listen.items()}
-
-    def prefix(self, name: str) -> Sequence[str]:
-        del name
-        return ()
 
     def silence(self, one: str, other: str) -> None:
         raise NotImplementedError
@@ -119,6 +114,7 @@ class Namespaces:
         tag = secrets.token_hex(4)
         self._hub = f"storm-{tag}-hub"
         self._spaces = {name: f"storm-{tag}-{name}" for name in NAMES}
+        self.spaces = {name: f"/run/netns/{space}" for name, space in self._spaces.items()}
         self._silenced: set[tuple[str, str]] = set()
         self.listen = {name: (f"10.0.0.{number}", PORT) for number, name in enumerate(NAMES, start=1)}
 
@@ -148,9 +144,6 @@ class Namespaces:
     def urls(self, name: str) -> dict[str, str]:
         del name
         return {peer: f"http://{host}:{port}" for peer, (host, port) in self.listen.items()}
-
-    def prefix(self, name: str) -> Sequence[str]:
-        return ("ip", "netns", "exec", self._spaces[name])
 
     def silence(self, one: str, other: str) -> None:
         where = (self.listen[other][0], "lladdr", NOBODY, "nud", "permanent", "dev", "eth0")

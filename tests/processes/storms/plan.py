@@ -25,6 +25,7 @@ class Plan:
     Attributes:
         listen: where each voter listens, host and port.
         urls: by voter, under which URL it finds each of the others.
+        spaces: the network namespace of each voter as a file; empty for the test's own.
         fault: a deliberate fault of the process around the voter (`voter.FAULTS`), or "".
     """
 
@@ -32,12 +33,21 @@ class Plan:
     token: str
     listen: dict[str, tuple[str, int]]
     urls: dict[str, dict[str, str]]
-    fault: str = ""
+    spaces: dict[str, str]
+    fault: str
 
 
-def create(folder: Path, listen: dict[str, tuple[str, int]], urls: dict[str, dict[str, str]], fault: str) -> Path:
+def create(
+    folder: Path,
+    *,
+    listen: dict[str, tuple[str, int]],
+    urls: dict[str, dict[str, str]],
+    spaces: dict[str, str],
+    fault: str,
+) -> Path:
     """Write a plan and the genesis of its voters; return where the plan is."""
-    plan = Plan(str(uuid.UUID(bytes=secrets.token_bytes(16), version=4)), secrets.token_hex(16), listen, urls, fault)
+    cluster_id = str(uuid.UUID(bytes=secrets.token_bytes(16), version=4))
+    plan = Plan(cluster_id, secrets.token_hex(16), listen, urls, spaces, fault)
     members = {name: secrets.token_hex(16) for name in NAMES}
     for name in NAMES:
         create_disk(

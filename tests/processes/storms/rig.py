@@ -24,35 +24,31 @@ class Away(Exception):
 
 
 class Voter:
-    """One voter and the process that forks it anew after each end."""
+    """One voter, and the process that forks it anew after each end."""
 
-    def __init__(self, name: str, nursery: asyncio.subprocess.Process) -> None:
+    def __init__(self, name: str, ask_for: Callable[[str], None]) -> None:
         self.name = name
         self.pid: int | None = None
         self.complaints: list[str] = []
-        self._nursery = nursery
+        self._ask_for = ask_for
         self._changed = asyncio.Event()
         self._asked_for = self._to_be_killed = False
 
-    async def watch(self) -> None:
-        """Follow what the forking process tells; whoever ends without being killed is complained about."""
-        assert self._nursery.stdout is not None
-        while line := await self._nursery.stdout.readline():
-            match line.decode().split():
-                case ["started", pid]:
-                    self.pid = int(pid)
-                case ["ended", status]:
-                    self.pid, self._asked_for = None, False
-                    if not self._to_be_killed:
-                        self.complaints.append(f"{self.name} ended by itself with status {status}")
-            self._changed.set()
+    def told(self, what: str, number: str) -> None:
+        """Take what the forking process tells; whoever ends without being killed is complained about."""
+        if what == "started":
+            self.pid = int(number)
+        else:
+            self.pid, self._asked_for = None, False
+            if not self._to_be_killed:
+                self.complaints.append(f"{self.name} ended by itself with status {number}")
+        self._changed.set()
 
     async def start(self) -> None:
         """Start it, if it does not run or start already."""
         if not self._asked_for:
-            assert self._nursery.stdin is not None
             self._asked_for, self._to_be_killed = True, False
-            self._nursery.stdin.write(b"\n")
+            self._ask_for(self.name)
         await self._until(lambda: self.pid is not None)
 
     async def kill(self) -> None:
@@ -72,14 +68,6 @@ class Voter:
         if self.pid is not None:
             os.kill(self.pid, signal.SIGCONT)
 
-    async def end(self) -> None:
-        """Kill it and end the forking process."""
-        if self._nursery.returncode is None:
-            await self.kill()
-            assert self._nursery.stdin is not None
-            self._nursery.stdin.close()
-            await self._nursery.wait()
-
     async def _until(self, true: Callable[[], bool]) -> None:
         async with asyncio.timeout(HANG_S):
             while not true():
@@ -96,34 +84,51 @@ class Rig:
 
     def __init__(self, folder: Path, network: Network, fault: str = "") -> None:
         self.network = network
-        self.voters: dict[str, Voter] = {}
+        self.voters = {name: Voter(name, self._ask_for) for name in plan.NAMES}
         self.latest = plan.NAMES[0]
         self._folder = folder
-        self._plan = plan.create(folder, network.listen, {name: network.urls(name) for name in plan.NAMES}, fault)
-        self._watchers: list[asyncio.Task[None]] = []
+        self._plan = plan.create(
+            folder,
+            listen=network.listen,
+            urls={name: network.urls(name) for name in plan.NAMES},
+            spaces=network.spaces,
+            fault=fault,
+        )
+        self._nursery: asyncio.subprocess.Process | None = None
 
     async def start(self, group: asyncio.TaskGroup) -> None:
         """Start all voters."""
-        for name in plan.NAMES:
-            with self.log(name).open("ab") as log:
-                nursery = await asyncio.create_subprocess_exec(
-                    *self.network.prefix(name),
-                    *(sys.executable, "-m", "tests.processes.storms.voter", str(self._plan), name),
-                    stdin=asyncio.subprocess.PIPE,
-                    stdout=asyncio.subprocess.PIPE,
-                    stderr=log,
-                    cwd=ROOT,
-                    start_new_session=True,
-                )
-            self.voters[name] = Voter(name, nursery)
-            self._watchers.append(group.create_task(self.voters[name].watch()))
+        with (self._folder / "nursery.log").open("ab") as log:
+            self._nursery = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "tests.processes.storms.voter", str(self._plan)),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=log,
+                cwd=ROOT,
+                start_new_session=True,
+            )
+        group.create_task(self._watch(self._nursery))
         await asyncio.gather(*(voter.start() for voter in self.voters.values()))
+
+    def _ask_for(self, name: str) -> None:
+        assert self._nursery is not None
+        assert self._nursery.stdin is not None
+        self._nursery.stdin.write(f"{name}\n".encode())
+
+    async def _watch(self, nursery: asyncio.subprocess.Process) -> None:
+        assert nursery.stdout is not None
+        while line := await nursery.stdout.readline():
+            name, what, number = line.decode().split()
+            self.voters[name].told(what, number)
 
     async def end(self) -> None:
         """Leave no process behind."""
-        for voter in self.voters.values():
-            voter.go_on()
-            await voter.end()
+        if self._nursery is not None:
+            for voter in self.voters.values():
+                await voter.kill()
+            assert self._nursery.stdin is not None
+            self._nursery.stdin.close()
+            await self._nursery.wait()
 
     def log(self, name: str) -> Path:
         """Return where a voter writes its log."""

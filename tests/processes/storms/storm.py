@@ -20,6 +20,7 @@ from tests.processes.storms.rig import Away, Connection, Rig
 
 MEMORY = Path("/dev/shm")
 MEMORY_BYTES = 512 << 20
+LEAST_FAULTS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,8 @@ async def storm(network: str, seed: int, seconds: float, fault: str = "") -> Rep
                 group.create_task(clients.run())
                 try:
                     await nemesis.rage(seconds)
+                    while nemesis.done.total() < LEAST_FAULTS:  # on a machine that is too busy for more
+                        await nemesis.rage(1.0)
                 finally:
                     clients.end()
             await nemesis.heal()

