@@ -12,6 +12,7 @@ import ctypes
 import json
 import os
 import secrets
+import signal
 import sqlite3
 import sys
 import traceback
@@ -176,6 +177,7 @@ def nurse(folder: Path, plan: plans.Plan, name: str) -> None:
 
 
 def main(path: str) -> None:
+    assert os.getpgrp() == os.getpid(), "it ends its process group, so it must have one of its own"
     plan, folder = plans.read(Path(path)), Path(path).parent
     nurseries: dict[str, int] = {}
     for name in plans.NAMES:
@@ -189,10 +191,7 @@ def main(path: str) -> None:
         os.close(reader)
     for line in sys.stdin:
         os.write(nurseries[line.strip()], b"\n")
-    for writer in nurseries.values():
-        os.close(writer)
-    for _ in nurseries:
-        os.wait()
+    os.killpg(0, signal.SIGKILL)  # nobody asks any more; one that stands still would not notice
 
 
 if __name__ == "__main__":
