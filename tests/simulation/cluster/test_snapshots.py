@@ -184,7 +184,7 @@ def test_a_handover_to_nobody_but_a_voter_that_is_sent_a_snapshot_waits_for_it(t
     assert world.live[late].replica.read(appended) == leader.replica.read(appended)
 
 
-def test_a_receiver_whose_disk_fills_up_gives_the_copy_back_and_is_sent_another_once_there_is_room(
+def test_c74_a_receiver_whose_disk_fills_up_gives_the_copy_back_and_is_sent_another_once_there_is_room(
     tmp_path: Path,
 ) -> None:
     world, leader, late = cluster(tmp_path)

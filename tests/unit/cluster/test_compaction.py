@@ -92,8 +92,8 @@ def test_wals_of_a_busy_voter_stay_bounded(tmp_path: Path) -> None:
     bench.replica.close()
 
 
-def test_a_long_reader_keeps_the_log_until_it_ends(bench: Bench) -> None:
-    """C78: the WAL cannot be copied past the reader, so nothing that the file lacks is dropped."""
+def test_c78_a_long_reader_keeps_the_log_until_it_ends(bench: Bench) -> None:
+    """The WAL cannot be copied past the reader, so nothing that the file lacks is dropped."""
     reader = sqlite3.connect(bench.home / "checkpoint.db", isolation_level=None)
     reader.execute("BEGIN")
     reader.execute("SELECT * FROM appended").fetchall()

@@ -77,7 +77,7 @@ def ops(first: int, last: int) -> list[str]:
 
 
 @pytest.mark.parametrize("steps", range(STEPS + 1))
-def test_a_crash_after_each_step_leaves_the_old_state_or_the_new(tmp_path: Path, copy: Copy, steps: int) -> None:
+def test_c72_a_crash_after_each_step_leaves_the_old_state_or_the_new(tmp_path: Path, copy: Copy, steps: int) -> None:
     stores = voter(tmp_path / "late", 5, 8)
     installing(tmp_path / "late", copy, stores, steps)
     after = crashed(tmp_path / "late")
@@ -103,7 +103,7 @@ def test_a_crash_after_each_step_leaves_the_old_state_or_the_new(tmp_path: Path,
     close((log, checkpoint))
 
 
-def test_each_step_is_on_disk_before_the_next_begins(
+def test_c72_each_step_is_on_disk_before_the_next_begins(
     tmp_path: Path, copy: Copy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log, checkpoint = voter(tmp_path / "late", 5, 8)
