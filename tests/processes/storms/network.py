@@ -124,8 +124,6 @@ class Namespaces:
         Raises:
             Unavailable: they cannot be made.
         """
-        if os.geteuid() != 0 or shutil.which("ip") is None:
-            raise Unavailable("network namespaces need root and the program `ip` (iproute2)")
         ip("netns", "add", self._hub)
         ip("-n", self._hub, "link", "add", "bridge0", "type", "bridge")
         ip("-n", self._hub, "link", "set", "bridge0", "up")
@@ -203,6 +201,8 @@ async def proxied() -> AsyncIterator[Network]:
 
 @asynccontextmanager
 async def namespaces() -> AsyncIterator[Network]:
+    if os.geteuid() != 0 or shutil.which("ip") is None:
+        raise Unavailable("network namespaces need root and the program `ip` (iproute2)")
     network = Namespaces()
     try:
         network.create()
