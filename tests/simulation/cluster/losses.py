@@ -89,7 +89,7 @@ class Losses:
         leader = self._world.leader()
         if leader is None:
             return False
-        in_force = leader.checkpoint.roll.disks()[name] == self._disk_id(name)
+        in_force = leader.checkpoint.roll.disks().get(name) == self._disk_id(name)
         return in_force and (leader.name == name or name in leader.replica._voter.counting)
 
     def settle(self, within_s: float) -> bool:
