@@ -20,7 +20,7 @@ from cluster.configuration import Roll, decode_change
 from cluster.database import open_reader, open_writer, unusable
 from cluster.digests import EVERY, KEPT, Claim
 from cluster.frames import CONFIGURE, NO_OP, RAISE, raised_to
-from cluster.log_store import Entry
+from cluster.log_mirror import Entry
 from cluster.outcome import FailStop, Unfit
 from cluster.ports import Identity, StateMachine
 from cluster.trial import Trial

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from cluster.configuration import GENESIS, Roll, Seat, decode_change
 from cluster.frames import CONFIGURE
-from cluster.log_store import Entry
+from cluster.log_mirror import Entry
 from cluster.ports import Identity
 
 

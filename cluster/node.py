@@ -12,6 +12,7 @@ from typing import Final, Self, TypeVar
 import structlog
 
 from cluster.compaction import DEFAULT_BOUNDS, Bounds
+from cluster.flushing import Flusher
 from cluster.identity import FolderLock
 from cluster.linked import Linked
 from cluster.opening import open_folder
@@ -33,12 +34,12 @@ class Node(Linked):
         identity: who this disk is.
     """
 
-    def __init__(self, replica: Replica, lock: FolderLock, tick_s: float, executor: Executor) -> None:
+    def __init__(self, replica: Replica, lock: FolderLock, tick_s: float, executor: Executor, clock: Clock) -> None:
         """Take over an open replica, its executor and the lock of its folder; most callers want `open()`."""
         super().__init__(replica)
         self.identity: Final[Identity] = replica.identity
         self._lock = lock
-        self._executor = executor
+        self._executor, self._flusher, self._ticking = executor, Flusher(clock), asyncio.Lock()
         self._tick_s = tick_s
         self._changed = asyncio.Event()
         self._seen = replica.leadership
@@ -91,7 +92,7 @@ class Node(Linked):
             bounds=bounds,
             free_bytes=free_bytes,
         )
-        return cls(replica, lock, timing.tick_s, executor)
+        return cls(replica, lock, timing.tick_s, executor, clock)
 
     async def run(self) -> None:
         """Tick on every event and every `tick_s`, until `close()` or cancellation.
@@ -100,11 +101,20 @@ class Node(Linked):
             FailStop: the process must end without answering anything more; no tick follows.
         """
         while not self._closing:
-            again = self._replica.tick()
+            again = await self._tick()
             self._publish()
             if again:
                 self._wake.set()
             await self._pause()
+
+    async def _tick(self) -> bool:
+        async with self._ticking:
+            step = self._replica.step()
+            try:
+                while True:
+                    await self._flusher.run(next(step))
+            except StopIteration as end:
+                return bool(end.value)
 
     async def _pause(self) -> None:
         """Wait for an event, at most one tick; always gives other tasks a turn."""
@@ -145,7 +155,9 @@ class Node(Linked):
         self._closing = True
         self._wake.set()
         self._ring()
-        self._replica.close()
+        async with self._ticking:
+            await self._flusher.close()  # a tick that was cancelled may have left its flush behind
+            self._replica.close()
         await asyncio.to_thread(self._executor.shutdown, cancel_futures=True)  # a copy under way still reads the folder
         self._lock.release()
 

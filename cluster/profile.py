@@ -55,7 +55,7 @@ class Profile:
         return self._checkpoint.roll
 
     def hello(self, nonce: bytes) -> bytes:
-        """Return the first frame for a new link; `nonce` is 16 random bytes, fresh for it."""
+        """Return the first frame for a new link; it says only what is on disk; `nonce` is 16 random bytes, fresh for it."""
         return encode_hello(
             Hello(
                 version=PROTOCOL_VERSION,
@@ -63,8 +63,8 @@ class Profile:
                 generation=self.identity.generation,
                 name=self.identity.name,
                 disk_id=self.identity.disk_id,
-                term=self._log.term,
-                last_index=self._log.last_index,
+                term=self._log.synced_term,
+                last_index=self._log.synced_index,
                 nonce=nonce,
             )
         )

@@ -11,23 +11,36 @@ from cluster.window import Window
 class Progress:
     """One peer, within one leadership.
 
+    What was acknowledged over an earlier link was true then. A voter whose store has gone back meanwhile does not hold
+    it any more, and may not even know; so on each new link it counts for nothing until it has matched all that is
+    remembered. Usually that is one round trip. As *heard* it counts all the same: the leader holds what the voter has
+    lost, so that to depose it over that would put at risk what the rule is to save.
+
     Attributes:
-        matched: the peer's log is known to equal the leader's up to here; 0 = nothing is known yet.
+        matched: the peer's log is known to equal the leader's up to here, as said over its current link; 0 = nothing is
+            known yet.
         next_index: the entry to send next.
     """
 
     def __init__(self) -> None:
         self.matched, self.next_index, self._window = 0, 1, Window()
+        self._remembered = 0
+
+    @property
+    def counted(self) -> int:
+        """How much of what is matched counts."""
+        return self.matched if self.matched >= self._remembered else 0
 
     def lead(self, last_index: int) -> None:
         """A leadership begins over a log that ends there, or another disk is linked: nothing is known yet."""
-        self.matched = 0
+        self.matched = self._remembered = 0
         self.linked(last_index)
 
     def linked(self, last_index: int) -> None:
-        """A new link is up: what was on its way over an older one is lost."""
+        """A new link is up: what was on its way over an older one is lost, and what was acknowledged may be."""
         self._window.clear()
-        self.next_index = (self.matched or last_index) + 1
+        self._remembered, self.matched = max(self._remembered, self.matched), 0
+        self.next_index = (self._remembered or last_index) + 1
 
     def acknowledged(self, index: int) -> None:
         """The peer holds everything up to an index; words that come late never take anything back."""
@@ -88,4 +101,4 @@ class Followers:
 
     def counted(self) -> Mapping[str, int]:
         """Return up to where each peer's log counts for commit; 0 = nowhere."""
-        return {peer: each.matched if self.counts(peer) else 0 for peer, each in self._progress.items()}
+        return {peer: each.counted if self.counts(peer) else 0 for peer, each in self._progress.items()}

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from cluster.frames import CONFIGURE, MAX_COMMAND_BYTES, NO_OP, RAISE_BYTES, REGULAR, raise_to
-from cluster.log_store import Entry
+from cluster.log_mirror import Entry
 from cluster.outcome import Applied, FailStop, NotApplied, OutcomeUnknown, Why
 
 MAX_PROPOSALS: Final = 1024  # queued and pending together

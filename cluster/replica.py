@@ -3,17 +3,17 @@
 No asyncio, thread or timer in here: a simulator drives it on virtual time exactly as `cluster/node.py` does.
 """
 
-import math
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from concurrent.futures import Executor
 from typing import TypeVar
 
 from cluster import digests as compared
 from cluster.checkpoint_store import CheckpointStore
 from cluster.compaction import DEFAULT_BOUNDS, Bounds
+from cluster.desk import Desk
 from cluster.events import Came, Down, Event, HandOver, Refused, Resign, Up
-from cluster.frames import CONFIGURE, Append, Consensus, Digests, Frame, Full, Malformed, decode_frame_of
+from cluster.frames import Append, Consensus, Digests, Frame, Full, Malformed, decode_frame_of
 from cluster.franchise import Franchise
 from cluster.inbox import Inbox
 from cluster.installing import settle_pair
@@ -22,22 +22,22 @@ from cluster.library import borrowed
 from cluster.log_store import LogStore
 from cluster.outbox import Outbox
 from cluster.outcome import FailStop, NotApplied, Why
+from cluster.plausible import implausible
 from cluster.ports import Clock, Identity, Link, Randomness, Timing
 from cluster.profile import Profile
-from cluster.proposals import Answer, Proposals
-from cluster.replacing import change_to
+from cluster.proposals import Proposals
 from cluster.room import FreeBytes, Room, boundless
 from cluster.roster import Roster
 from cluster.standing import Introductions
 from cluster.unfailing import Unfailing
-from cluster.upgrade import check_version, offer_raise
+from cluster.upgrade import offer_raise
 from cluster.upkeep import Upkeep
 from cluster.voter import Voter
 
 T = TypeVar("T")
 
 
-class Replica(Inbox, Profile):
+class Replica(Inbox, Profile, Desk):
     """One voter between its links, its two stores and its callers.
 
     Attributes:
@@ -73,7 +73,7 @@ class Replica(Inbox, Profile):
         self._room = Room(free_bytes)
         self._digests = compared.Digests(identity.name, identity.members)
         self._introductions = Introductions(log, checkpoint, self._outbox, clock)
-        self._cut_short = self._closed = False
+        self._cut_short = self._flushing = self._closed = False
         with borrowed(clock, randomness, JournalFace(log)):
             voter = Voter(
                 name=identity.name,
@@ -101,44 +101,22 @@ class Replica(Inbox, Profile):
             digests=self._digests,
         )
 
-    # ---- the callers
-
-    def propose(self, command: bytes, answer: Answer, within_s: float = math.inf, version: int = 1) -> None:
-        """Queue a command; `answer` is called exactly once, from a later tick or from `close()`.
-
-        With `within_s` it is answered at the first tick after that time, whatever is known then. A command of a later
-        `version` than the cluster's is refused.
-
-        Raises:
-            NotApplied: it was not queued, and `answer` is never called.
-        """
-        self._refuse_unless_leading()
-        check_version(version, self._checkpoint)
-        self._proposals.offer(command, answer, self._clock.mono_s() + within_s)
-
-    def barrier(self, answer: Answer) -> None:
-        """Queue a no-op of the current term; answered as a proposal, with result None.
-
-        Raises:
-            NotApplied: it was not queued, and `answer` is never called.
-        """
-        self._refuse_unless_leading()
-        self._proposals.offer_barrier(answer)
-
-    def replace(self, name: str, disk_id: str, answer: Answer, within_s: float = math.inf) -> None:
-        """Queue the entry that names another disk for a voter; answered as a proposal.
-
-        Raises:
-            NotApplied: it was not queued, and `answer` is never called.
-        """
-        self._refuse_unless_leading()
-        change = change_to(name, disk_id, self.scene(queued=self._proposals.configuring))
-        self._proposals.offer(change, answer, self._clock.mono_s() + within_s, CONFIGURE)
-
     # ---- the tick
 
     def tick(self) -> bool:
+        """Take one step at once, flush included; returns and raises as `step`."""
+        step = self.step()
+        try:
+            while True:
+                next(step)()
+        except StopIteration as end:
+            return bool(end.value)
+
+    def step(self) -> Generator[Callable[[], None], None, bool]:
         """Take one step; whatever claims durability leaves only after the commit that made it true.
+
+        Yields at most once: a flush, for the caller to carry out, in any thread, before it goes on. Meanwhile events
+        and proposals only queue, and nothing was said yet that is not on disk.
 
         Returns:
             Whether there is work left that waits for nobody: tick again at once.
@@ -155,12 +133,17 @@ class Replica(Inbox, Profile):
             self._upkeep.before_tick()
             self._proposals.expire(self._clock.mono_s())
             with borrowed(self._clock, self._randomness):
-                self._take_inbox()
+                while self._inbox:
+                    self._take_event(self._inbox.popleft())
                 self._say_standing()
                 self._act()
             if not self._log.claims_unsynced:
                 self._outbox.release_early(self._checkpoint.applied_index)
-            self._log.sync()
+            if self._log.write():
+                self._flushing = True
+                yield self._log.flush
+                self._flushing = False
+                self._log.flushed()
             self._checkpoint.commit()
             self._upkeep.after_commit()
             self._outbox.release(self._checkpoint.applied_index)
@@ -177,10 +160,6 @@ class Replica(Inbox, Profile):
         else:
             may_stand = self._roster.may_stand(self._log.term, self._log.last_index, self._franchise.named)
             self._voter.tick(may_stand=may_stand, able=self._roster.able())
-
-    def _take_inbox(self) -> None:
-        while self._inbox:
-            self._take_event(self._inbox.popleft())
 
     def _take_event(self, event: Event) -> None:
         match event:
@@ -205,8 +184,7 @@ class Replica(Inbox, Profile):
         if (why := stranger or self._franchise.refusal(link.peer, link.disk_id)) is not None:
             link.close(why)
             return
-        older = self._roster.links.get(link.peer)
-        if older is not None:
+        if (older := self._roster.links.get(link.peer)) is not None:
             self._drop_link(older)
         self._roster.link_up(link)
         self._voter.connected(link.peer, link.disk_id)
@@ -224,6 +202,10 @@ class Replica(Inbox, Profile):
             frame = decode_frame_of(link.session, raw)
         except Malformed:
             self.refused_frames += 1
+            return
+        if (why := implausible(frame, self._voter.term, self._voter.role, self._log.last_index)) is not None:
+            self._drop_link(link)
+            link.close(f"{link.peer} {why}")
             return
         self._roster.heard(link.peer, frame, mono_s)
         self._franchise.heard(link.peer, frame.applied_index)
@@ -257,7 +239,7 @@ class Replica(Inbox, Profile):
     @property
     def trouble(self) -> str | None:
         """Why this voter is not ready, in words for a person; None while it can do its part."""
-        return self._room.trouble or self._digests.dispute or self._franchise.trouble
+        return self._room.trouble or self._log.trouble or self._digests.dispute or self._franchise.trouble
 
     def read(self, query: Callable[[sqlite3.Connection], T]) -> T:
         """Run a query on the state of committed ticks, in one snapshot.
@@ -285,11 +267,3 @@ class Replica(Inbox, Profile):
         self._proposals.settle()
         self._checkpoint.close()
         self._log.close()
-
-    def _refuse_unless_leading(self) -> None:
-        if self._closed or self._cut_short:
-            raise NotApplied(Why.CLOSED, "the voter is closed")
-        if self._room.full:
-            raise NotApplied(Why.STORE_FULL, str(self._room.trouble))
-        if self._voter.role != "leader":
-            raise NotApplied(Why.NOT_LEADER, f"{self._voter.leader or 'nobody'} leads as far as this voter knows")

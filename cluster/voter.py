@@ -20,7 +20,7 @@ from cluster.intake import append_queued
 from cluster.library import CANDIDATE, FOLLOWER, LEADER, ROLES, Peer, Post, Wire, configuration
 from cluster.log_store import LogStore
 from cluster.outcome import FailStop, Why
-from cluster.pace import due
+from cluster.pace import News, due
 from cluster.ports import Clock, Timing
 from cluster.progress import Followers
 from cluster.proposals import Proposals
@@ -69,7 +69,7 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
         own, peers = self._peers.pop(name), list(self._peers.values())
         self._elections = Elections(name, members, timing, self._SyncObj__generateRaftTimeout, clock.mono_s())
         self.handover, self._followers = Handover(len(members), timing), Followers(list(self._peers), franchise)
-        self._told = (0, 0)  # last index and commit index that went out to everybody
+        self._news = News(timing.tick_s)
         log.set_commit(max(log.commit_index, checkpoint.applied_index))
         self._wire = Wire(post)
         super().__init__(own, peers, conf=configuration(timing), nodeClass=Peer, transport=self._wire)
@@ -118,7 +118,7 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
         """A new link to a peer's disk is up; what an older one carried is lost, and another disk acknowledged nothing."""
         SyncObj._SyncObj__onNodeConnected(self, self._peers[name])
         self._followers.link_up(name, disk_id, self._log.last_index)
-        self._told = (0, 0)
+        self._news.forget()
 
     def disconnected(self, name: str) -> None:
         """The link to a peer ended."""
@@ -157,19 +157,17 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
             self._SyncObj__setCurrentTerm(term, None)
         elif self._SyncObj__raftState == LEADER:
             raise FailStop(f"{leader.id} leads term {term}, and so does this voter")
-        self._elections.heard(leader.id, self._now_s())
-        self._postpone_election()
         self._SyncObj__setState(FOLLOWER)
-        self._SyncObj__raftLeader = leader
+        self.heed(leader.id)
         verdict = judge(append, self._log)
         if isinstance(verdict, Conflict):
             self._answer(leader, verdict)
             return
         self._log.take(verdict.fresh, verdict.truncate_from)
+        self._log.equals(term, verdict.matched, append.commit_index)
         self._answer(leader, Matched(verdict.matched))
-        if verdict.commit_index > self._SyncObj__raftCommitIndex:
-            self._SyncObj__raftCommitIndex = verdict.commit_index
-            self._log.set_commit(verdict.commit_index)
+        self._SyncObj__raftCommitIndex = max(verdict.commit_index, self._SyncObj__raftCommitIndex)
+        self._log.set_commit(self._SyncObj__raftCommitIndex)
 
     def _on_request_vote(self, candidate: Peer, term: int, request: RequestVote) -> None:
         verdict = self._elections.judge(self._view, candidate.id, term, request, self._SyncObj__votedForNodeId)
@@ -194,13 +192,11 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
             self._adopt(term)
         if self._SyncObj__raftState != LEADER or term != self._SyncObj__raftCurrentTerm:
             return  # hazard B: an answer to an earlier leadership says nothing about this one
-        if isinstance(answer, Matched) and answer.index > self._log.last_index:
-            raise FailStop(f"{peer.id} acknowledges {answer.index}, the log ends at {self._log.last_index}")
         if self._followers.answered(peer.id, answer):
             self._SyncObj__lastResponseTime[peer] = self._now_s()
         helps = self._log.first_index < self._followers[peer.id].next_index <= self._log.last_index
         if helps and not isinstance(answer, Alive):  # else only a snapshot does, or nothing is needed
-            self._told = (0, 0)
+            self._news.forget()
 
     def _SyncObj__onBecomeLeader(self) -> None:
         self._followers.lead(self._log.last_index)
@@ -209,7 +205,7 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
 
     def _SyncObj__sendAppendEntries(self) -> None:
         self._SyncObj__newAppendEntriesTime = self._now_s() + self._timing.heartbeat_s
-        self._told = (self._log.last_index, self._SyncObj__raftCommitIndex)
+        self._news.told(self._log.last_index, self._SyncObj__raftCommitIndex)
         for peer in self._peers.values():
             if peer in self._SyncObj__connectedNodes:
                 for batch in self._followers[peer.id].batches(self._log):
@@ -226,9 +222,9 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
         return frozenset(peer.id for peer in self._SyncObj__connectedNodes if self._followers.counts(peer.id))
 
     def _tell_news(self) -> None:
-        """Send at once when the log grew, the commit index moved, or a peer needs other entries."""
+        """Send when the log grew, the commit index moved, or a peer needs other entries."""
         news = (self._log.last_index, self._SyncObj__raftCommitIndex)
-        if self._SyncObj__raftState == LEADER and self._told != news:
+        if self._SyncObj__raftState == LEADER and self._news.due(*news, self._now_s()):
             self._SyncObj__sendAppendEntries()
 
     def _checkCommandsToApply(self) -> None:
@@ -258,9 +254,8 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
     @property
     def _view(self) -> View:
         deadline_s, answered_s = self._SyncObj__raftElectionDeadline, tuple(self._SyncObj__lastResponseTime.values())
-        last_term, last_index = self._log.last_term, self._log.last_index
-        entitled = self._franchise.entitled
-        return View(self.role, self.term, last_term, last_index, self._now_s(), deadline_s, answered_s, entitled)
+        end, entitled = (self._log.last_term, self._log.last_index), self._log.entitled and self._franchise.entitled
+        return View(self.role, self.term, *end, self._now_s(), deadline_s, answered_s, entitled)
 
     def _campaign(self, *, may_stand: bool) -> None:
         turn = self._elections.turn(self._view, may_stand=may_stand)
@@ -286,7 +281,7 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
             self._SyncObj__raftElectionDeadline += self._timing.raft_max_s  # everybody else is earlier
 
     def heed(self, name: str) -> None:
-        """Know who leads, though this voter cannot follow now."""
+        """Know who leads, whether or not this voter can follow now."""
         self._elections.heard(name, self._now_s())
         self._SyncObj__raftLeader = self._peers[name]
         self._postpone_election()

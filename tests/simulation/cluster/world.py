@@ -1,7 +1,7 @@
 """A whole cluster in one thread on virtual time: real replicas, real files, seeded faults, and an oracle."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -43,6 +43,10 @@ class Process:
         self.name, self._world = name, world
         self.fuse: int | None = None  # how many more places to die it passes
         self.stalled_until_s = 0.0
+        self.flush_s = 0.0  # how long the disk takes for a flush: the voter's loop goes on meanwhile, its ticks do not
+        self._step: Generator[Callable[[], None], None, bool] | None = None
+        self._flush: Callable[[], None] = lambda: None
+        self._flushed_s = 0.0
         self.checked = 1
         self.again = False
         self.executor = LaterExecutor()
@@ -52,9 +56,7 @@ class Process:
         machine.version = world.versions[name]
         identity = read_identity(disk.folder)
         self.disk_id = identity.disk_id
-        log, checkpoint = disk.open(
-            identity, machine, self.point, lambda: self._starts or world.free[name] >= RESERVE_BYTES
-        )
+        log, checkpoint = disk.open(identity, machine, self.point, self._has_space)
         self.log, self.checkpoint = log, checkpoint
         self.replica = Replica(
             identity,
@@ -74,6 +76,30 @@ class Process:
             self.fuse -= 1
             if self.fuse <= 0:
                 raise Killed
+
+    def _has_space(self) -> bool:
+        """Whether a write goes through: a start, and a tick that began with room, may use up the reserve."""
+        return self._starts or self.flushing or self._world.free[self.name] >= RESERVE_BYTES
+
+    @property
+    def flushing(self) -> bool:
+        """Whether a tick waits for its disk."""
+        return self._step is not None
+
+    def tick(self) -> bool:
+        """Tick, or go on with a tick whose flush takes its time; return whether to tick again at once."""
+        now_s = self._world.now_s
+        try:
+            if self._step is None:
+                self._step = self.replica.step()
+                self._flush, self._flushed_s = next(self._step), now_s + self.flush_s
+            if now_s >= self._flushed_s:
+                self._flush()
+                next(self._step)
+        except StopIteration as end:
+            self._step = None
+            return bool(end.value)
+        return False
 
     def work(self) -> None:
         """Do what was given to the executor; whatever it does, the voter learns of it in its next tick."""
@@ -138,7 +164,7 @@ class World:
         """
         process = self.live.pop(name)
         self.disks[name].die(power=power)
-        for store in (process.log._db, process.checkpoint._writer, process.checkpoint._reader):
+        for store in (process.log._db, process.log._mark, process.checkpoint._writer, process.checkpoint._reader):
             store.close()
         for other in self.names:
             self.network.disconnect(name, other)
@@ -220,7 +246,7 @@ class World:
         installed, first = process.replica._upkeep.installed, process.log.first_index
         try:
             for _ in range(3):
-                if not process.replica.tick():
+                if not process.tick():
                     break
                 self.check(process)
         except Killed:
@@ -229,7 +255,8 @@ class World:
             self.violations.append(f"{process.name} stopped: {error}")
             self.kill(process.name)
         else:
-            self.check(process)
+            if not process.flushing:
+                self.check(process)
             self.installed += process.replica._upkeep.installed - installed
             self.compacted += process.log.first_index > first
 

@@ -18,7 +18,8 @@ from cluster.configuration import (
 from cluster.frames import CONFIGURE, NO_OP, is_command
 from cluster.franchise import Franchise, Heard, counts, entitled
 from cluster.identity import create_disk, joining, read_identity
-from cluster.log_store import Entry, LogStore
+from cluster.log_mirror import Entry
+from cluster.log_store import LogStore
 from cluster.replacing import Scene, why_not
 from tests.simulation.cluster.machine import Appends
 from tests.unit.cluster.fakes import CLUSTER, identity

@@ -1,6 +1,7 @@
 import asyncio
+import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Generator
 from pathlib import Path
 from random import Random
 
@@ -94,15 +95,15 @@ async def leads(*nodes: Node) -> Node:
 async def appending(node: Node) -> None:
     """Return once a tick of the node has appended something."""
     ticked = asyncio.Event()
-    tick, before = node._replica.tick, node.status().last_index
+    step, before = node._replica.step, node.status().last_index
 
-    def watched() -> bool:
-        again = tick()
+    def watched() -> Generator[Callable[[], None], None, bool]:
+        again = yield from step()
         if node.status().last_index > before:
             ticked.set()
         return again
 
-    node._replica.tick = watched  # type: ignore[method-assign]  # only to see it happen
+    node._replica.step = watched  # type: ignore[method-assign]  # only to see it happen
     await ticked.wait()
 
 
@@ -194,6 +195,32 @@ async def test_leadership_is_told_from_now_on_until_the_end(tmp_path: Path) -> N
     assert seen[-1] == Leadership(2, "leader")
     assert Leadership(1, "leader") in seen
     assert Leadership(1, "follower") in seen
+
+
+async def test_an_end_in_the_middle_of_a_slow_flush_answers_everybody(tmp_path: Path) -> None:
+    node = open_node(disk(tmp_path))
+    began, may_end = asyncio.Event(), threading.Event()
+    running = asyncio.ensure_future(node.run())
+    await leads(node)
+    node._flusher.off_loop, node._flusher._mean_s = True, 1.0
+    flush, loop = node._replica._log.flush, asyncio.get_running_loop()
+
+    def slow() -> None:
+        loop.call_soon_threadsafe(began.set)
+        may_end.wait()
+        flush()
+
+    node._replica._log.flush = slow  # type: ignore[method-assign]  # only to end in the middle of it
+    proposing = asyncio.ensure_future(node.propose(b"work"))
+    await began.wait()
+    running.cancel()
+    closing = asyncio.ensure_future(node.close())
+    may_end.set()
+    with pytest.raises(OutcomeUnknown):
+        await proposing
+    await closing
+    with pytest.raises(asyncio.CancelledError):
+        await running
 
 
 async def test_a_transfer_ends_when_another_voter_leads(tmp_path: Path) -> None:
