@@ -116,6 +116,7 @@ class Disk:
         self._home, self._random, self._lives = home, random, 0
         self.folder = home / "0"
         self.checkpoint_db: Connection
+        self.disk_id = ""  # as its identity says, once there is one
 
     def open(
         self, identity: Identity, machine: StateMachine, point: Callable[[], None], has_space: Callable[[], bool]
