@@ -136,11 +136,16 @@ class Leadership:
 
 @dataclass(frozen=True, slots=True)
 class PeerStatus:
-    """What this voter knows of another one (or of itself)."""
+    """What this voter knows of another one (or of itself).
+
+    Attributes:
+        full: its last answer took nothing, for want of space on its disk.
+    """
 
     name: str
     connected: bool
     applied_index: int
+    full: bool = False
 
 
 @dataclass(frozen=True, slots=True)

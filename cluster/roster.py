@@ -92,6 +92,6 @@ class Roster:
     def statuses(self) -> tuple[PeerStatus, ...]:
         """Return what is known of each peer."""
         return tuple(
-            PeerStatus(peer, connected=peer in self.links, applied_index=heard.applied_index)
+            PeerStatus(peer, connected=peer in self.links, applied_index=heard.applied_index, full=heard.full)
             for peer, heard in self._heard.items()
         )
