@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from cluster.log_store import Entry
+from cluster.log_mirror import Entry
 from cluster.pieces import MAX_PIECE_BYTES
 
 

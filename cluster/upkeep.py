@@ -157,9 +157,10 @@ class Upkeep:
             self._send()
         else:
             self._sending.stop()
-        if self._backfill is None and self._now_s() >= self._not_before_mono_s and self._due():
+        if self._backfill is None and self._now_s() >= self._not_before_mono_s:
             self._not_before_mono_s = self._now_s() + PERIOD_S
-            self._backfill = self._executor.submit(self._copy_wals)
+            if self._due():
+                self._backfill = self._executor.submit(self._copy_wals)
 
     def _send(self) -> None:
         """Help whoever lags and has room for it, while this disk has room for the copy too."""

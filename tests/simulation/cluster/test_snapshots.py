@@ -184,7 +184,7 @@ def test_a_handover_to_nobody_but_a_voter_that_is_sent_a_snapshot_waits_for_it(t
     assert world.live[late].replica.read(appended) == leader.replica.read(appended)
 
 
-def test_a_receiver_whose_disk_fills_up_gives_the_copy_back_and_is_sent_another_once_there_is_room(
+def test_c74_a_receiver_whose_disk_fills_up_gives_the_copy_back_and_is_sent_another_once_there_is_room(
     tmp_path: Path,
 ) -> None:
     world, leader, late = cluster(tmp_path)
@@ -386,8 +386,8 @@ def test_a_voter_that_only_seems_to_lag_needs_no_snapshot(tmp_path: Path, monkey
     for _ in range(5):
         work(world, leader, 100)
         world.run(0.3)
-    voter, peer = leader.replica._voter, leader.replica._voter._peers[late]
-    voter._SyncObj__raftMatchIndex[peer], voter._SyncObj__raftNextIndex[peer] = 0, 2
+    voter = leader.replica._voter
+    voter._followers[late].matched, voter._followers[late].next_index = 0, 2
     voter._SyncObj__newAppendEntriesTime = 0.0
     held_up: list[int] = []
     batches = voter._answer
