@@ -11,13 +11,13 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from cluster import durable, seats, wal
 from cluster.configuration import Roll, decode_change
-from cluster.database import open_reader, open_writer, unusable
+from cluster.database import open_reader, open_writer, unchanged, unusable
 from cluster.digests import EVERY, KEPT, Claim
 from cluster.frames import CONFIGURE, NO_OP, RAISE, raised_to
 from cluster.log_mirror import Entry
@@ -41,6 +41,34 @@ CREATE TABLE cluster_applied (
   cluster_id TEXT NOT NULL, generation INTEGER NOT NULL,
   applied_index INTEGER NOT NULL, applied_term INTEGER NOT NULL, digest BLOB NOT NULL)
 """
+_IS_MADE: Final = "SELECT 1 FROM sqlite_schema WHERE name = 'cluster_applied'"
+_APPLIED: Final = (
+    "SELECT format, cluster_version, cluster_id, generation, applied_index, applied_term, digest FROM cluster_applied"
+)
+
+
+def inspect(path: Path, identity: Identity) -> None:
+    """Look at a voter's file before anything in its folder is opened to write; where there is none, see nothing.
+
+    Raises:
+        Unfit: it cannot be read, or is of another version of this program, cluster or generation.
+    """
+    if not path.is_file():
+        return
+    try:
+        with unchanged(path) as db:
+            if db.execute(_IS_MADE).fetchone() is not None:
+                _check_owner(path, db.execute(_APPLIED).fetchone(), identity)
+    except sqlite3.Error as error:
+        raise unusable(path, error) from error
+
+
+def _check_owner(path: Path, row: tuple[Any, ...] | None, identity: Identity) -> tuple[Any, ...]:
+    if row is None or row[0] != FORMAT:
+        raise Unfit(f"{path}: written by another version of this program; start that version, or move the file away")
+    if row[2:4] != (identity.cluster_id, identity.generation):
+        raise Unfit(f"{path}: it belongs to another cluster or restore generation; move it away")
+    return row
 
 
 class CheckpointStore:
@@ -101,28 +129,19 @@ class CheckpointStore:
 
     def _load(self, path: Path, identity: Identity) -> tuple[int, int, bytes]:
         try:
-            if self._writer.execute("SELECT 1 FROM sqlite_schema WHERE name = 'cluster_applied'").fetchone() is None:
+            if self._writer.execute(_IS_MADE).fetchone() is None:
                 if self._log_start > INITIAL_INDEX:
                     raise self._too_old("it is empty")
                 self._create(identity)
-            row = self._writer.execute(
-                "SELECT format, cluster_version, cluster_id, generation, applied_index, applied_term, digest"
-                " FROM cluster_applied"
-            ).fetchone()
+            row = _check_owner(path, self._writer.execute(_APPLIED).fetchone(), identity)
         except sqlite3.Error as error:
             raise unusable(path, error) from error
-        if row is None or row[0] != FORMAT:
-            raise Unfit(
-                f"{path}: written by another version of this program; start that version, or move the file away"
-            )
         self.cluster_version = int(row[1])
         if self.cluster_version > self._machine.version:
             raise Unfit(
                 f"{path}: the cluster has gone on to version {self.cluster_version}, this program knows"
                 f" {self._machine.version}; start a later version of it"
             )
-        if row[2:4] != (identity.cluster_id, identity.generation):
-            raise Unfit(f"{path}: it belongs to another cluster or restore generation; move it away")
         if row[4] < self._log_start:
             raise self._too_old(f"it ends at entry {row[4]}")
         self.roll = seats.read_roll(self._writer, identity)

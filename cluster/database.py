@@ -1,11 +1,9 @@
 """How this package opens a SQLite file: WAL, no implicit transactions, durability said by the caller."""
 
-import shutil
 import sqlite3
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Literal
 
 from cluster.outcome import Unfit
@@ -56,31 +54,25 @@ def open_reader(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def unchanged(path: Path) -> Iterator[sqlite3.Connection]:
-    """Look at a file without changing a byte of it or its folder.
+    """Look at a file without changing a byte of it or its folder, for whoever holds the lock of that folder.
 
-    After a clean end there is no WAL, and the file alone is whole. After a crash any ordinary opening would fold the
-    WAL into the file, so a copy of both is looked at, elsewhere.
+    After a clean end there is no WAL, and the file alone is whole. After a crash an ordinary opening would make an
+    index of the WAL beside it, and fold it into the file in the end. Alone and without SQLite's own locks the index
+    stays in memory, and a file that is open to read takes nothing in. Only a WAL without one whole transaction may go.
 
     Raises:
-        Unfit: the file cannot be opened or copied.
+        Unfit: the file cannot be opened.
     """
     wal = path.with_name(f"{path.name}-wal")
-    with TemporaryDirectory(prefix="fencepost-") as home, ExitStack() as closing:
-        try:
-            crashed = wal.exists() and wal.stat().st_size > 0
-            uri = _uri(_copy_of(path, Path(home)), "rw") if crashed else _uri(path, "ro&immutable=1")
-            db = sqlite3.connect(uri, uri=True, isolation_level=None)
-        except (sqlite3.Error, OSError) as error:
-            raise unusable(path, error) from error
-        closing.callback(db.close)
+    try:
+        crashed = wal.exists() and wal.stat().st_size > 0
+        how = "ro&vfs=unix-none" if crashed else "ro&immutable=1"
+        db = sqlite3.connect(_uri(path, how), uri=True, isolation_level=None)
+    except (sqlite3.Error, OSError) as error:
+        raise unusable(path, error) from error
+    with closing(db):
+        db.execute("PRAGMA locking_mode = EXCLUSIVE")
         yield db
-
-
-def _copy_of(path: Path, home: Path) -> Path:
-    for name in (path.name, f"{path.name}-wal"):
-        if path.with_name(name).exists():
-            shutil.copyfile(path.with_name(name), home / name)
-    return home / path.name
 
 
 def unusable(path: Path, error: Exception) -> Unfit:

@@ -278,10 +278,10 @@ class Node(Linked):
         return None if leader == self.identity.name else leader
 
     def _awaits_heir(self) -> bool:
-        """Whether this voter leads, or has just ceased to and enough voters are linked to elect another."""
+        """Whether this voter leads, or has just ceased to and enough voters are linked, and can vote, to elect another."""
         status = self._replica.status()
-        linked = sum(voter.connected for voter in status.voters)  # this one included
-        electable = 1 < linked > len(status.voters) // 2
+        able = sum(voter.connected and not voter.full for voter in status.voters)  # this one included
+        electable = 1 < able > len(status.voters) // 2
         return status.role == "leader" or (status.leader is None and electable)
 
     async def _answered(self, ask: Callable[[Answer], None]) -> Applied:

@@ -43,6 +43,7 @@ def open_folder(
     try:
         identity = read_identity(data_dir)
         check_identity(identity, data_dir, name=name, cluster_id=cluster_id, members=members)
+        checkpoint_store.inspect(data_dir / checkpoint_store.FILE_NAME, identity)
         log = LogStore(data_dir / log_tables.FILE_NAME)
         opened.append(log)
         checkpoint = CheckpointStore(data_dir / checkpoint_store.FILE_NAME, identity, machine, log.first_index)

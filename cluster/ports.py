@@ -153,6 +153,7 @@ class PeerStatus:
         disk_id: the disk that speaks now, "" while it is not linked.
         suffrage: what its word is worth: "voter" counts; "catching_up" is accepted and does not count yet;
             "not_accepted" is a disk that no entry names; "retired" was replaced; "" while it is not linked.
+        full: its last answer took nothing, for want of space on its disk.
     """
 
     name: str
@@ -160,6 +161,7 @@ class PeerStatus:
     applied_index: int
     disk_id: str = ""
     suffrage: str = ""
+    full: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,6 +94,13 @@ class Roster:
         """Return what is known of each peer; `suffrage` tells what the word of a linked one's disk is worth."""
         disks = {peer: self.links[peer].disk_id if peer in self.links else "" for peer in self._heard}
         return tuple(
-            PeerStatus(peer, disk != "", self._heard[peer].applied_index, disk, suffrage(peer, disk) if disk else "")
+            PeerStatus(
+                peer,
+                connected=disk != "",
+                applied_index=self._heard[peer].applied_index,
+                disk_id=disk,
+                suffrage=suffrage(peer, disk) if disk else "",
+                full=self._heard[peer].full,
+            )
             for peer, disk in disks.items()
         )

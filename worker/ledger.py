@@ -188,10 +188,17 @@ def _make_private(path: Path) -> None:
 
 
 def _inspect(path: Path, worker: str) -> None:
-    """Look, through a connection that cannot write, before anything is changed."""
+    """Look, through a connection that cannot write, before anything is changed.
+
+    This process holds the lock of the folder, so that SQLite's own and its index of the WAL, a file too, can be left
+    away: a crash may have left a WAL, and who only looks must not fold it in.
+    """
     if not path.exists() or path.stat().st_size == 0:
         return
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
+    wal = path.with_name(path.name + "-wal")
+    how = "vfs=unix-none" if wal.exists() and wal.stat().st_size > 0 else "immutable=1"
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&{how}", uri=True)) as db:
+        db.execute("PRAGMA locking_mode = EXCLUSIVE")
         (version,) = db.execute("PRAGMA user_version").fetchone()
         if version > FORMAT:
             raise Unfit(f"{path} has format {version} and this program knows {FORMAT}: use the newer program")

@@ -1,5 +1,6 @@
 import shutil
 import sqlite3
+import tempfile
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -54,6 +55,18 @@ def test_what_only_the_wal_completes_is_read_with_it(tmp_path: Path) -> None:
     before = contents(left)
     assert read_identity(left) == identity()
     assert contents(left) == before
+
+
+def test_looking_after_a_crash_copies_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    left = crashed(tmp_path, "UPDATE standing SET term = 7")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "full"))
+    for folder in (left, tmp_path):
+        folder.chmod(0o500)
+    try:
+        assert read_identity(left) == identity()
+    finally:
+        for folder in (tmp_path, left):
+            folder.chmod(0o700)
 
 
 def test_genesis_never_overwrites(tmp_path: Path) -> None:

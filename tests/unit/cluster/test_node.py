@@ -2,6 +2,7 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Generator
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -11,6 +12,7 @@ from cluster.identity import create_disk
 from cluster.node import Node
 from cluster.outcome import FailStop, NotApplied, OutcomeUnknown, Unfit, Why
 from cluster.ports import Identity, Leadership, Timing
+from cluster.room import FreeBytes, boundless
 from tests.simulation.cluster.machine import Appends, appended
 from tests.unit.cluster.fakes import CLUSTER, identity
 
@@ -58,7 +60,13 @@ def join(one: Node, two: Node, session: str) -> None:
     two.connected(ends[1])
 
 
-def open_node(home: Path, name: str = "node1", voters: int = 1, cluster_id: str = CLUSTER) -> Node:
+def open_node(
+    home: Path,
+    name: str = "node1",
+    voters: int = 1,
+    cluster_id: str = CLUSTER,
+    free_bytes: FreeBytes | None = None,
+) -> Node:
     return Node.open(
         home,
         name=name,
@@ -68,6 +76,7 @@ def open_node(home: Path, name: str = "node1", voters: int = 1, cluster_id: str 
         clock=HostClock(),
         randomness=Random(len(home.name) + voters),
         timing=Timing(),
+        free_bytes=free_bytes,
     )
 
 
@@ -253,6 +262,26 @@ async def test_a_transfer_to_nobody_ends_at_once_and_in_resignation(alone: Node)
         await alone.propose(b"work")
     await leads(alone)
     assert alone.status().term == term + 1
+
+
+async def test_a_transfer_ends_at_once_where_every_other_disk_is_full(tmp_path: Path) -> None:
+    names = [f"node{rank}" for rank in (1, 2, 3)]
+    free = dict.fromkeys(names, boundless())
+    nodes = [open_node(disk(tmp_path, name, 3), name, 3, free_bytes=partial(free.__getitem__, name)) for name in names]
+    async with asyncio.TaskGroup() as tasks:
+        for node in nodes:
+            tasks.create_task(node.run())
+        for rank, one in enumerate(nodes):
+            for two in nodes[rank + 1 :]:
+                join(one, two, f"{one.identity.name}-{two.identity.name}")
+        leader = await leads(*nodes)
+        free.update({name: 0 for name in names if name != leader.identity.name})
+        async with asyncio.timeout(20.0):
+            while sum(voter.full for voter in leader.status().voters) < 2:  # noqa: ASYNC110 - a status has no event
+                await asyncio.sleep(0.001)
+            assert await leader.transfer(600.0) is None
+        for node in nodes:
+            await node.close()
 
 
 async def test_a_transfer_that_nobody_takes_up_ends_in_time(tmp_path: Path) -> None:

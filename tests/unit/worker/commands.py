@@ -55,10 +55,9 @@ async def up(path: Path) -> None:
 
 
 async def pid_from(path: Path) -> host.Process:
-    """Wait until a process has written its pid to its named pipe, and return it."""
-    found = host.process(int(await asyncio.to_thread(path.read_text)))
-    assert found is not None
-    return found
+    """Wait until a process has written its pid to its named pipe, and return it: as one that is dead, if it has ended since."""
+    pid = int(await asyncio.to_thread(path.read_text))
+    return host.process(pid) or host.Process(pid, 0, 0, 0, 0, "X", alive=False)
 
 
 def beside(*argv: str, stdout: Path | None = None) -> "subprocess.Popen[bytes]":

@@ -1,4 +1,5 @@
 import hashlib
+import shutil
 import sqlite3
 from pathlib import Path
 from random import Random
@@ -138,6 +139,24 @@ def test_another_workers_ledger_is_refused_unchanged(folder: Path) -> None:
     with pytest.raises(Unfit, match="'w1', not of 'w2'"):
         opened(folder / "w1", worker="w2")
     assert contents(folder / "w1") == before
+
+
+@pytest.mark.parametrize("index", [True, False], ids=["killed", "power lost"])
+def test_another_workers_ledger_is_refused_unchanged_after_a_crash_too(folder: Path, *, index: bool) -> None:
+    live = opened(folder / "w1")
+    live.step("r1", 1, Reserve(BINDING, "x1"))
+    shutil.copytree(folder / "w1", folder / "left")
+    live.close()
+    assert (folder / "left" / "ledger.db-wal").stat().st_size > 0
+    if not index:
+        (folder / "left" / "ledger.db-shm").unlink()
+    before = {path.name: path.read_bytes() for path in (folder / "left").iterdir()}
+    with pytest.raises(Unfit, match="'w1', not of 'w2'"):  # who it belongs to stands in the WAL only
+        opened(folder / "left", worker="w2")
+    assert {path.name: path.read_bytes() for path in (folder / "left").iterdir()} == before
+    again = opened(folder / "left")
+    assert again.row("r1", 1) is not None
+    again.close()
 
 
 def test_a_newer_format_is_refused_unchanged(folder: Path) -> None:
