@@ -14,6 +14,7 @@ from unittest.mock import patch
 from cluster import window
 from cluster.compaction import Bounds
 from cluster.room import RESERVE_BYTES
+from tests.simulation.cluster.going_back import goes_back
 from tests.simulation.cluster.world import World
 
 FAULTY_S = 8.0
@@ -47,6 +48,7 @@ class Faults:
             (0.006, self._hand_over),
             (0.006, self._reject_leader),
             (0.006, self._silence_one),
+            (0.006, self._go_back),
         ):
             if random.random() < chance:
                 leader = world.leader()
@@ -156,6 +158,16 @@ class Faults:
             self._world.network.silence(one, two)
             self._after(3.0, lambda: self._reconnect(one, [two]))
 
+    def _go_back(self, _: str | None) -> None:
+        """Kill a voter, and let its raft.db lose what it had synced; never as many at the same time as a majority."""
+        world, name = self._world, self._random.choice(self._world.names)
+        if name not in world.live or len(world.gone_back | {name}) > (len(world.names) - 1) // 2:
+            return
+        world.kill(name, power=self._random.random() < 0.3)
+        if goes_back(world.disks[name], self._random):
+            world.gone_back.add(name)
+            world.losses += 1
+
 
 class _Restart:
     """Start a process again and connect it."""
@@ -233,16 +245,18 @@ def replay_line(seed: int) -> str:
 
 def main(first: int, last: int) -> int:
     """Print what each seed finds."""
-    bad = acknowledged = installed = 0
+    bad = acknowledged = installed = losses = 0
     for seed in range(first, last + 1):
         violations, world = run_seed(seed)
         acknowledged += len(world.acknowledged)
         installed += world.installed
+        losses += world.losses
         bad += bool(violations)
         for violation in violations[:5]:
             sys.stdout.write(f"seed {seed}: {violation}\n")
     sys.stdout.write(
-        f"{last - first + 1} seeds, {acknowledged} acknowledged, {installed} snapshots, {bad} with violations\n"
+        f"{last - first + 1} seeds, {acknowledged} acknowledged, {installed} snapshots, {losses} stores went back, "
+        f"{bad} with violations\n"
     )
     return 1 if bad else 0
 

@@ -1,8 +1,12 @@
 """Ways in which a voter's raft.db goes back behind its voter's back; its side mark stays."""
 
 import shutil
+import sqlite3
 from pathlib import Path
+from random import Random
 
+from cluster.log_store import LogStore
+from cluster.outcome import Unfit
 from tests.simulation.cluster.disk import Disk
 
 LOG, WAL, STATE = "raft.db", "raft.db-wal", "checkpoint.db"
@@ -42,3 +46,51 @@ def lose_newest(disk: Disk, transactions: int, *, rotten: bool) -> bool:
         del content[place:]
     path.write_bytes(content)
     return True
+
+
+def goes_back(disk: Disk, random: Random) -> bool:
+    """Let raft.db lose something that its mark knows of, in one of these ways; return whether it has.
+
+    What the mark does not know of (a power loss may have taken its newest words) no voter could notice, and what leaves
+    no database at all each voter does: both are undone.
+    """
+    before = keep(disk, "before")
+    lives = sorted(
+        (each for each in disk.folder.parent.iterdir() if each.name.isdigit()), key=lambda path: int(path.name)
+    )
+    if random.random() < 0.5 or len(lives) < 3:
+        lose_newest(disk, random.randint(1, 6), rotten=random.random() < 0.5)
+    else:  # as an earlier life left it; where the last one left it is where this one begins
+        put_back(disk, random.choice(lives[:-2]), wal=random.random() < 0.7, state=random.random() < 0.5)
+    noticed = _noticed(disk)
+    if not noticed:
+        put_back(disk, before, state=True)
+    shutil.rmtree(before)
+    return noticed
+
+
+def _noticed(disk: Disk) -> bool:
+    copy = keep(disk, "looked at")
+    try:
+        log = LogStore(copy / LOG)
+    except Unfit:
+        return False
+    else:
+        noticed = not log.entitled and log._unsynced and _applied(copy / STATE) >= log.first_index
+        log.close()
+        return noticed
+    finally:
+        shutil.rmtree(copy)
+
+
+def _applied(path: Path) -> int:
+    """Return how far a checkpoint.db has come; 1 if there is none."""
+    if not path.exists():
+        return 1
+    db = sqlite3.connect(path)
+    try:
+        return int(db.execute("SELECT applied_index FROM cluster_applied").fetchone()[0])
+    except sqlite3.DatabaseError:
+        return 1
+    finally:
+        db.close()

@@ -93,7 +93,8 @@ class World:
 
     def __init__(self, home: Path, seed: int, voters: int, bounds: Bounds = DEFAULT_BOUNDS) -> None:
         self.random, self.bounds = Random(seed), bounds
-        self.installed = self.compacted = 0
+        self.installed = self.compacted = self.losses = 0
+        self.gone_back: set[str] = set()  # voters that have lost something, until it is made good
         self.now_s = 1000.0
         self.timing = Timing()
         self.names = [f"node{rank}" for rank in range(1, voters + 1)]
@@ -251,6 +252,8 @@ class World:
     def check(self, process: Process) -> None:
         """After each tick: one entry per index, equal digests at equal index, one leader per term."""
         name, applied = process.name, process.checkpoint.applied_index
+        if process.log.entitled:
+            self.gone_back.discard(name)
         for index in range(max(process.checked, process.log.first_index) + 1, applied + 1):
             entry = process.log.entry(index)
             mine = (entry.term, entry.command)
