@@ -43,6 +43,18 @@ def create_disk(data_dir: Path, identity: Identity) -> None:
         raise unusable(path, error) from error
 
 
+def joining(*, cluster_id: str, name: str, disk_id: str, members: Collection[str], generation: int = 1) -> Identity:
+    """Return the identity of a disk that is to replace a voter's lost one: it was not there at genesis.
+
+    Args:
+        name: the voter, one of the members.
+        disk_id: drawn for this disk and never used before.
+        members: all voters' names; whose disks they have now is learned from them.
+    """
+    disks = {member: disk_id if member == name else "" for member in members}
+    return Identity(cluster_id=cluster_id, generation=generation, name=name, disk_id=disk_id, members=disks)
+
+
 def require_disk(data_dir: Path) -> None:
     """Check that there is a voter's disk in this folder, touching nothing.
 

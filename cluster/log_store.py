@@ -12,7 +12,7 @@ from pathlib import Path
 
 from cluster import durable, log_reading, regress, wal
 from cluster.database import open_writer
-from cluster.frames import NO_OP
+from cluster.frames import CONFIGURE, NO_OP
 from cluster.install_note import InstallNote
 from cluster.outcome import FailStop
 from cluster.regress import Mark
@@ -34,6 +34,7 @@ class LogStore(InstallNote):
     """The log and what Raft must never forget.
 
     Attributes:
+        configuring: the entries that name another disk for a voter, oldest first; all that may not be applied yet.
         floor: what this file has lost and no leader has made good yet; until then its voter has no say.
     """
 
@@ -61,6 +62,7 @@ class LogStore(InstallNote):
         told, syncs = self._mark.newest, self._syncs
         claims = regress.claims_at_start(told, syncs=syncs, term=term, voted_for=voted_for, name=name)
         self.term, self.voted_for, self.floor = claims.term, claims.voted_for, claims.floor
+        self.configuring = [entry for entry in self.entries if entry.command[:1] == CONFIGURE]
         self.synced_index = self.last_index
         self._cut_from: int | None = None
         self._compacted = False
@@ -140,6 +142,7 @@ class LogStore(InstallNote):
         if index != self.last_index + 1 or term < self.last_term or term > self.term:
             raise FailStop(f"entry {index} of term {term} does not follow {self.last_index} of term {self.last_term}")
         self.entries.append(Entry(command, index, term))
+        self.configuring += self.entries[-1:] if command[:1] == CONFIGURE else ()
         self._unsynced = True
 
     def truncate_from(self, index: int) -> None:
@@ -151,6 +154,7 @@ class LogStore(InstallNote):
         if index <= self.commit_index:
             raise FailStop(f"truncating from {index} would drop committed entries (up to {self.commit_index})")
         del self.entries[self._place(index) :]
+        self.configuring = [entry for entry in self.configuring if entry.index < index]
         if index <= self.synced_index:
             self._cut_from = index if self._cut_from is None else min(self._cut_from, index)
             self.synced_index = index - 1
@@ -232,6 +236,7 @@ class LogStore(InstallNote):
             raise FailStop(f"a snapshot of {index}, term {term}, contradicts the log (committed {self.commit_index})")
         kept = self.entries[self._place(index) + 1 :] if holds else []
         self.entries[:] = [Entry(NO_OP, index, term), *kept]
+        self.configuring = [entry for entry in kept if entry.command[:1] == CONFIGURE]
         self.commit_index = max(self.commit_index, index)
         with Unfailing("writing raft.db"):
             self._db.execute("BEGIN IMMEDIATE")

@@ -23,7 +23,11 @@ class Match:
         self._remembered, self.seen = max(self._remembered, self.seen), 0
         return self._remembered
 
-    def acknowledged(self, index: int) -> tuple[int, int]:
-        """Take an acknowledgement, which takes nothing back if it is late; return `seen`, and how much of it counts."""
+    def acknowledged(self, index: int) -> None:
+        """Take an acknowledgement, which takes nothing back if it comes late."""
         self.seen = max(self.seen, index)
-        return self.seen, self.seen if self.seen >= self._remembered else 0
+
+    @property
+    def counted(self) -> int:
+        """How much of what is seen counts for commit and handover."""
+        return self.seen if self.seen >= self._remembered else 0

@@ -364,8 +364,8 @@ def test_a_voter_that_only_seems_to_lag_needs_no_snapshot(tmp_path: Path, monkey
     for _ in range(5):
         work(world, leader, 100)
         world.run(0.3)
-    voter, peer = leader.replica._voter, leader.replica._voter._peers[late]
-    voter._SyncObj__raftMatchIndex[peer], voter._SyncObj__raftNextIndex[peer] = 0, 2
+    voter = leader.replica._voter
+    voter._followers[late].matched, voter._followers[late].next_index = 0, 2
     voter._SyncObj__newAppendEntriesTime = 0.0
     held_up: list[int] = []
     batches = voter._answer

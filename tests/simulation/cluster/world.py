@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 
 from cluster.compaction import DEFAULT_BOUNDS, Bounds
-from cluster.identity import create_disk, read_identity
+from cluster.identity import create_disk, joining, read_identity
 from cluster.outcome import Applied, FailStop, NotApplied, OutcomeUnknown, Why
 from cluster.ports import Identity, Timing
 from cluster.proposals import Outcome
@@ -50,12 +50,14 @@ class Process:
         self._disk = disk = world.disks[name]
         machine = Appends()
         machine.version = world.versions[name]
+        identity = read_identity(disk.folder)
+        self.disk_id = identity.disk_id
         log, checkpoint = disk.open(
-            read_identity(disk.folder), machine, self.point, lambda: self._starts or world.free[name] >= RESERVE_BYTES
+            identity, machine, self.point, lambda: self._starts or world.free[name] >= RESERVE_BYTES
         )
         self.log, self.checkpoint = log, checkpoint
         self.replica = Replica(
-            world.identities[name],
+            identity,
             log,
             checkpoint,
             clock=VirtualClock(world, world.offsets[name]),
@@ -104,6 +106,7 @@ class World:
             for name in self.names
         }
         self.offsets = {name: self.random.uniform(0, 500) for name in self.names}
+        self.home, self.prepared = home, 0
         self.disks = {name: Disk(home / name, self.random) for name in self.names}
         for name in self.names:
             create_disk(self.disks[name].folder, self.identities[name])
@@ -117,6 +120,7 @@ class World:
         self.leaders: dict[int, Process] = {}
         self.answers: dict[str, list[Outcome]] = {}
         self.asked_of: dict[str, Process] = {}
+        self.replacements: list[list[Outcome]] = []  # what each wish for one was answered
         self.acknowledged: set[str] = set()
         self.refusals: list[tuple[float, Process, str]] = []  # when who learns that whose address refuses
 
@@ -145,6 +149,28 @@ class World:
     def refuse(self, name: str, peer: str) -> None:
         """Let a process find, a moment later, that a peer's address refuses connections."""
         self.refusals.append((self.now_s + 0.05 * self.random.random(), self.live[name], peer))
+
+    def prepare(self, name: str) -> Disk:
+        """Lose a voter's disk and put an empty one in its place; return the lost one, which may yet turn up again."""
+        if name in self.live:
+            self.kill(name, power=True)
+        self.prepared += 1
+        lost = self.disks[name]
+        disk = self.disks[name] = Disk(self.home / f"{name}-{self.prepared}", self.random)
+        cluster_id = self.identities[name].cluster_id
+        identity = joining(cluster_id=cluster_id, name=name, disk_id=f"{1000 + self.prepared:032x}", members=self.names)
+        create_disk(disk.folder, identity)
+        return lost
+
+    def replace(self, asked: str, name: str) -> list[Outcome]:
+        """Ask a voter to have the disk that runs for another one accepted; return where its answer comes."""
+        answers: list[Outcome] = []
+        self.replacements.append(answers)
+        try:
+            self.live[asked].replica.replace(name, self.live[name].disk_id, answers.append)
+        except NotApplied as error:
+            answers.append(error)
+        return answers
 
     def connect(self, one: str, two: str) -> None:
         points = {name: process.point for name, process in self.live.items()}

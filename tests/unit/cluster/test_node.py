@@ -9,7 +9,7 @@ import pytest
 from cluster.identity import create_disk
 from cluster.node import Node
 from cluster.outcome import FailStop, NotApplied, OutcomeUnknown, Unfit, Why
-from cluster.ports import Leadership, Timing
+from cluster.ports import Identity, Leadership, Timing
 from tests.simulation.cluster.machine import Appends, appended
 from tests.unit.cluster.fakes import CLUSTER, identity
 
@@ -25,13 +25,17 @@ class HostClock:
 class PipeEnd:
     """One end of an in-memory link; frames arrive in a later turn of the loop, in order."""
 
-    def __init__(self, peer: str, session: str) -> None:
+    def __init__(self, peer: Identity, session: str) -> None:
         self._peer, self._session = peer, session
         self.far: tuple[Node, PipeEnd] | None = None
 
     @property
     def peer(self) -> str:
-        return self._peer
+        return self._peer.name
+
+    @property
+    def disk_id(self) -> str:
+        return self._peer.disk_id
 
     @property
     def session(self) -> str:
@@ -47,7 +51,7 @@ class PipeEnd:
 
 
 def join(one: Node, two: Node, session: str) -> None:
-    ends = PipeEnd(two.identity.name, session), PipeEnd(one.identity.name, session)
+    ends = PipeEnd(two.identity, session), PipeEnd(one.identity, session)
     ends[0].far, ends[1].far = (two, ends[1]), (one, ends[0])
     one.connected(ends[0])
     two.connected(ends[1])
