@@ -49,6 +49,8 @@ def settle_pair(log: LogStore, checkpoint: CheckpointStore) -> None:
     index, term = checkpoint.applied_index, checkpoint.applied_term
     noted = log.noted_install()
     if noted == (index, term):
+        with Unfailing("installing a snapshot"):
+            durable.sync_folder(checkpoint.path.parent)  # whoever renamed it may have died before it did
         log.start_at(index, term)
     elif noted is not None:
         log.forget_install()

@@ -70,11 +70,12 @@ class LogStore:
     """The log and what Raft must never forget."""
 
     def __init__(self, path: Path) -> None:
-        """Read the whole file.
+        """Read the whole file; what it holds is on disk from then on, whoever wrote it.
 
         Raises:
-            Unfit: it cannot be read, or what it holds cannot be a log.
+            Unfit: it cannot be read or synced, or what it holds cannot be a log.
         """
+        wal.sync_leftover(path)
         self._db = open_writer(path, "FULL")
         try:
             self.term, self.voted_for, self.commit_index = log_reading.standing(path, self._db)

@@ -15,7 +15,9 @@ from tests.mutants.faults import Fault, faulty_copy, read_faults, times_found
 
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 HANG_S = 300
-STORIES = [f"tests/simulation/cluster/test_{each}.py" for each in ("stories", "elections", "snapshots")]
+STORIES = [
+    f"tests/simulation/cluster/test_{each}.py" for each in ("stories", "elections", "snapshots", "order", "crashes")
+]
 TESTS = {"cluster": ["tests/unit/cluster", *STORIES]}
 SIMULATIONS = {"cluster": ["tests.simulation.cluster.fuzz", "0", "99"]}
 
