@@ -28,6 +28,7 @@ from tests.simulation.cluster.recording import (
     Started,
     StateFound,
     StateWritten,
+    Swapped,
     log_view,
     state_of,
     state_view,
@@ -130,14 +131,14 @@ class Disk:
 
     def __init__(self, home: Path, voter: str, random: Random, history: History) -> None:
         self._home, self._random, self._lives, self._power = home, random, 0, False
+        self._left: Content = {}
         self.voter, self.history = voter, history
         self.folder = home / "0"
 
     def open(
         self, identity: Identity, machine: StateMachine, point: Callable[[], None], has_space: Callable[[], bool]
     ) -> tuple[LogStore, CheckpointStore]:
-        if self._lives == 0:
-            self.files = Folder(self.folder, FILES)
+        self._look_for_other_files()
         synced: list[str] = []  # before anybody has looked at what is there
         WATCHED[self.folder] = lambda what, path: synced.append(path.name) if what == "file synced" else None
         log = LogStore(self.folder / RAFT)
@@ -147,9 +148,14 @@ class Disk:
             self.files.named_and_synced(name)
             self.history.tell(FileSynced(self.voter, name))
         log._db = Connection(log._db, self, RAFT, point, has_space)  # type: ignore[assignment]  # stands in for it
-        if not (self.folder / CHECKPOINT).exists():
-            self.history.tell(Removed(self.voter, CHECKPOINT))  # by a person: it is made again
         return log, Checkpoint(self, identity, machine, log.first_index, point, has_space)
+
+    def _look_for_other_files(self) -> None:
+        """At genesis, and where a test has changed files of the dead: what is there is there, whatever was recorded."""
+        there = Folder(self.folder, FILES)
+        if self._lives == 0 or there.now() != self._left:
+            self.files = there
+            self.history.tell(Swapped(self.voter))
 
     # ---- what is known to be on disk; tests/processes holds it against the system calls of SQLite
 
@@ -186,7 +192,7 @@ class Disk:
         WATCHED.pop(self.folder)
         self._lives += 1
         self._power = power
-        left: Content = self.files.lost(self._random) if power else self.files.now()
+        self._left = left = self.files.lost(self._random) if power else self.files.now()
         self.folder = self._home / str(self._lives)
         write_out(left, self.folder)
         self.files.moved_to(self.folder, survived=not power)

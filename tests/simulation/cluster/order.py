@@ -40,6 +40,7 @@ from tests.simulation.cluster.recording import (
     StateFound,
     StateView,
     StateWritten,
+    Swapped,
 )
 
 GENESIS: Final = LogView(0, None, 1, 1, (0,), None)
@@ -59,6 +60,7 @@ class Disk:
     wal_gone: bool = False
     renamed: StateView | None = None
     lost_power: bool = False
+    swapped: bool = False
     said_term: int = 0
     votes: dict[int, str] = field(default_factory=dict)
 
@@ -70,12 +72,14 @@ class Order:
         self.violations: list[str] = []
         self.disks = {voter: Disk() for voter in voters}
         self.committed = 1
-        self.digests: dict[int, bytes] = {}
+        self.digests = {1: bytes(32)}
         self._sent_of_term: dict[tuple[int, int], int] = {}  # (leader's term, index) -> term of the entry
 
     def take(self, event: Event) -> None:
         voter, disk = event.voter, self.disks[event.voter]
         match event:
+            case Swapped():
+                disk.swapped = True
             case Started(log=log, power=power):
                 self._started(voter, disk, log, power=power)
             case StateFound(state=state):
@@ -88,8 +92,6 @@ class Order:
                 self._file_synced(voter, disk, name)
             case FolderSynced():
                 self._folder_synced(disk)
-            case Removed(name=name) if name == CHECKPOINT:
-                disk.applied = disk.applied_for_certain = 1
             case Removed(name=name):
                 disk.wal_removed = disk.wal_removed or name == CHECKPOINT_WAL
                 disk.copy_synced = disk.copy_synced and name != INCOMING
@@ -111,6 +113,8 @@ class Order:
     # ---- what is stored
 
     def _started(self, voter: str, disk: Disk, log: LogView, *, power: bool) -> None:
+        if disk.swapped:
+            disk.log, disk.log_written, disk.said_term, disk.renamed = log, log, log.term, None
         expected = [disk.log, disk.log_written] if power else [disk.log_written]
         self._expect(log in expected, voter, f"starts with {log}, what is on its disk is one of {expected}")
         self._expect(log.term >= disk.said_term, voter, f"starts in term {log.term}, it spoke in {disk.said_term}")
@@ -119,6 +123,8 @@ class Order:
             disk.log, disk.renamed = log, None
 
     def _state_found(self, voter: str, disk: Disk, state: StateView) -> None:
+        if disk.swapped:
+            disk.applied_for_certain, disk.swapped = state.applied, False
         self._expect(state.applied >= disk.applied_for_certain, voter, f"has lost what it applied: {state.applied}")
         self._expect(
             state.applied <= max(disk.log_written.last, *(disk.log_written.installing or (0,))),
@@ -176,7 +182,9 @@ class Order:
         index = event.index
         self._claimed_committed(voter, index, event.term, "applies that")
         self._expect(disk.log.term_at(index) == event.term, voter, f"applies {index}, which its disk does not hold")
-        self._expect(self.digests.setdefault(index, event.digest) == event.digest, voter, f"differs at {index}")
+        self._expect(
+            self.digests.setdefault(index, event.digest) == event.digest, voter, f"has another digest at {index}"
+        )
 
     # ---- what is said
 

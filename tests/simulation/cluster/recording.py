@@ -47,6 +47,13 @@ class StateView:
 
 
 @dataclass(frozen=True, slots=True)
+class Swapped:
+    """Somebody else has made or changed the files that a voter is about to open: what its disk held is void."""
+
+    voter: str
+
+
+@dataclass(frozen=True, slots=True)
 class Started:
     """A voter has opened its files; `power` = as a power loss left them, else as they were."""
 
@@ -138,7 +145,8 @@ class Answered:
 
 
 Event = (
-    Started
+    Swapped
+    | Started
     | StateFound
     | LogWritten
     | StateWritten

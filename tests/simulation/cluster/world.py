@@ -118,7 +118,7 @@ class World:
         self.network = Network(self.random, self.live, self.history)  # type: ignore[arg-type]  # a dict is invariant
         self.violations = self.order.violations
         self.entries: dict[int, tuple[int, bytes]] = {}
-        self.digests: dict[int, bytes] = {1: bytes(32)}
+        self.digests = self.order.digests
         self.leaders: dict[int, Process] = {}
         self.answers: dict[str, list[Outcome]] = {}
         self.asked_of: dict[str, Process] = {}
