@@ -15,6 +15,7 @@ from cluster import window
 from cluster.compaction import Bounds
 from cluster.room import RESERVE_BYTES
 from tests.simulation.cluster.going_back import goes_back
+from tests.simulation.cluster.recording import files_watched
 from tests.simulation.cluster.world import World
 
 FAULTY_S = 8.0
@@ -191,7 +192,7 @@ def run_seed(seed: int) -> tuple[list[str], World]:
     """Run one seed; what it finds, and the world as it ended."""
     memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
     small = patch.multiple(window, MAX_BATCH_BYTES=300, MAX_WINDOW_BYTES=1200)  # many batches from few entries
-    with small, tempfile.TemporaryDirectory(dir=memory) as home:
+    with small, files_watched(), tempfile.TemporaryDirectory(dir=memory) as home:
         world = World(Path(home), seed, VOTERS[seed % len(VOTERS)], TIGHT)
         _live_through(world)
         for name in list(world.live):
