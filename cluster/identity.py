@@ -62,7 +62,10 @@ def require_disk(data_dir: Path) -> None:
         Unfit: there is none.
     """
     if not (data_dir / log_tables.FILE_NAME).is_file():
-        raise Unfit(f"{data_dir}: no raft.db here, so this is no voter's folder; make one with `fencepost init`")
+        raise Unfit(
+            f"{data_dir}: no raft.db here, so this is no voter's folder; make one with `fencepost init`, or"
+            " with `fencepost voter prepare` in the place of a lost one"
+        )
 
 
 def read_identity(data_dir: Path) -> Identity:

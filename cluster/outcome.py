@@ -39,7 +39,7 @@ class NotApplied(Exception):
     def __init__(self, why: Why, detail: str = "") -> None:
         """Keep the reason as a value, so that callers never parse text."""
         super().__init__(f"{why.value}: {detail}" if detail else why.value)
-        self.why = why
+        self.why, self.detail = why, detail
 
 
 class OutcomeUnknown(Exception):

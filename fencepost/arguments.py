@@ -34,6 +34,7 @@ def parser() -> argparse.ArgumentParser:
     _changes(commands)
     _reads(commands)
     _next(commands)
+    _voter(commands)
     return top
 
 
@@ -104,6 +105,18 @@ def _reads(commands: Commands) -> None:
     events.add_argument("--run", dest="run_id", metavar="RUN", type=_text)
     events.add_argument("--limit", type=_between(1, 1_000), default=50, metavar="N")
     _read(commands, "show", "one run, its attempts and events").add_argument("run_id", metavar="RUN", type=_text)
+
+
+def _voter(commands: Commands) -> None:
+    voter = commands.add_parser("voter", help="put a new disk in the place of a voter's lost one")
+    actions = voter.add_subparsers(dest="action", required=True, metavar="ACTION")
+    prepare = actions.add_parser("prepare", help="create the data folder of a voter whose disk is lost, on its host")
+    prepare.add_argument("--config", type=Path, required=True, metavar="FILE", help="the voter's own configuration")
+    replace = _change(actions, "replace", "have the new disk of a voter accepted, and the lost one refused for ever")
+    replace.add_argument("name", metavar="NAME", type=_text, help="the voter")
+    replace.add_argument(
+        "--disk", metavar="ID", type=_text, help="as prepare printed it (default: the disk that is linked)"
+    )
 
 
 def _next(commands: Commands) -> None:

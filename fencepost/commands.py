@@ -14,7 +14,7 @@ from fencepost.config import NAME, NAME_FORM
 from fencepost.faults import Exit, Failure, Mistake, Uncertain, Unfitting, Unwritten
 from fencepost.nearest import quoted
 from fencepost.schedule_file import load_schedules
-from runner.management.bodies import AttestBody, CancelBody, ScheduleName
+from runner.management.bodies import AttestBody, CancelBody, ReplaceBody, ScheduleName
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +136,11 @@ def _attest(arguments: Namespace, shell: Shell) -> Exit:
         raise Uncertain(lost.key, str(lost), also=f"--row-revision {row_revision}") from lost
 
 
+def _voter_replace(arguments: Namespace, shell: Shell) -> Exit:
+    body = msgspec.json.encode(ReplaceBody(arguments.name, arguments.disk))
+    return _changed(arguments, shell, "/v1/voters/replace", body)
+
+
 def _read_row_revision(run_id: str, n: int, shell: Shell) -> int:
     answer = shell.client.read(_run_path(run_id))
     _warn_if_stale(shell, answer)
@@ -161,6 +166,7 @@ COMMANDS = {
     "disable": _named_change,
     "cancel": _cancel,
     "attest": _attest,
+    "voter": _voter_replace,
 }
 
 

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TextIO
 
 from cluster.outcome import Unfit
-from fencepost import commands, init, keys, output
+from fencepost import commands, init, keys, output, prepare
 from fencepost.arguments import parser
 from fencepost.client import Client, Patience
-from fencepost.config import load_client
+from fencepost.config import load_client, load_node
 from fencepost.faults import Exit, Failure, Mistake, Uncertain, Unwritten
 from fencepost.layout import Layout
 from fencepost.next import following, instant_ms
@@ -59,6 +59,8 @@ def _dispatch(arguments: Namespace, environ: Mapping[str, str]) -> int:
             return worker_process.run(arguments.config)
         case "next":
             return _next(arguments)
+        case "voter" if arguments.action == "prepare":
+            return _prepare(arguments)
         case _:
             return _client_command(arguments, environ)
 
@@ -76,6 +78,16 @@ def _init(arguments: Namespace) -> Exit:
         _say(f"created {arguments.folder}: {', '.join(layout.files())}")
     except Unwritten as fault:
         _warn(f"created {arguments.folder}; {fault}")
+    return Exit.DONE
+
+
+def _prepare(arguments: Namespace) -> Exit:
+    config = load_node(arguments.config)
+    disk_id = prepare.prepare(config, secrets.token_hex)
+    try:
+        _say(prepare.next_steps(config, arguments.config, disk_id))
+    except Unwritten as fault:
+        _warn(f"prepared {config.data_dir}: disk {disk_id}; {fault}")
     return Exit.DONE
 
 

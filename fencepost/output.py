@@ -85,6 +85,9 @@ def instants(rows: Sequence[Row]) -> str:
     return table(["AT", "LOCAL", "RULE"], [(row["at"], row["local"], row["rule"]) for row in rows])
 
 
+_COUNTS = {"voter": "yes", "catching_up": "catches up", "not_accepted": "not accepted", "retired": "replaced"}
+
+
 def status(answer: Row) -> str:
     """Return one voter's view of the cluster."""
     keys = ("cluster_id", "generation", "node", "role", "owner", "epoch", "revision", "term", "applied_index", "clock")
@@ -92,8 +95,17 @@ def status(answer: Row) -> str:
     if answer.get("trouble"):
         head = f"{head}\n\nNot ready: {cell(answer['trouble'])}"
     voters = table(
-        ["VOTER", "CONNECTED", "APPLIED INDEX"],
-        [(each["name"], each["connected"], each["applied_index"]) for each in answer["voters"]],
+        ["VOTER", "CONNECTED", "APPLIED INDEX", "DISK", "COUNTS"],
+        [
+            (
+                each["name"],
+                each["connected"],
+                each["applied_index"],
+                each.get("disk_id"),
+                _COUNTS.get(each.get("suffrage"), each.get("suffrage")),
+            )
+            for each in answer["voters"]
+        ],
     )
     workers = table(
         ["WORKER", "INCARNATION", "LAST CONTACT"],

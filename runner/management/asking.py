@@ -15,7 +15,7 @@ from runner.checkpoint.records import RunState
 from runner.management import reading
 from runner.management.applying import apply_op, check, preview
 from runner.management.authorization import demand
-from runner.management.bodies import ApplyBody, AttestBody, CancelBody, ScheduleName
+from runner.management.bodies import ApplyBody, AttestBody, CancelBody, ReplaceBody, ScheduleName
 
 DEFAULT_ROWS: Final = 50
 B = TypeVar("B")
@@ -39,7 +39,15 @@ class Change:
     build: Callable[[Operation, DrawId], Op]
 
 
-Asked = Read | Change
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """Ask for a voter's disk to be replaced: by the one named, or by the one that is linked."""
+
+    voter: str
+    disk_id: str | None
+
+
+Asked = Read | Change | Replacement
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +142,15 @@ def _attest(request: Request) -> Asked:
     )
 
 
+def _replace(request: Request) -> Asked:
+    _known(request, set())
+    body = _body(request, ReplaceBody)
+    if request.principal.namespaces is not None:
+        detail = "Voters serve all namespaces; only a credential for all namespaces may have one replaced."
+        raise Problem(403, "Forbidden", detail, "not_done")
+    return Replacement(body.voter, body.disk_id)
+
+
 ENDPOINTS: Final = (
     Endpoint("GET", "/v1/schedules", "list", _schedules),
     Endpoint("GET", "/v1/runs", "list", _runs),
@@ -145,6 +162,7 @@ ENDPOINTS: Final = (
     Endpoint("POST", "/v1/disable", "disable", partial(_set_enabled, enabled=False)),
     Endpoint("POST", "/v1/cancel", "cancel", _cancel),
     Endpoint("POST", "/v1/attest", "attest", _attest),
+    Endpoint("POST", "/v1/voters/replace", "voter replace", _replace),
 )
 
 

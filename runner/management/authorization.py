@@ -25,6 +25,7 @@ ALLOWED: Final = MappingProxyType(
         "trigger": _OPERATOR,
         "cancel": _OPERATOR,
         "attest": frozenset({RECOVERY}),
+        "voter replace": _OPERATOR,
     }
 )
 

@@ -81,3 +81,14 @@ class AttestBody(Struct, frozen=True, forbid_unknown_fields=True):
     statement: Words
     evidence: Words
     row_revision: Annotated[int, Meta(ge=0, le=2**53)]
+
+
+class ReplaceBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """Body of POST /v1/voters/replace.
+
+    Attributes:
+        disk_id: the new disk, as `voter prepare` printed it; without it, the one that is linked to the owner.
+    """
+
+    voter: Annotated[str, Meta(min_length=1, max_length=64)]
+    disk_id: Annotated[str, Meta(pattern=r"^[0-9a-f]{32}\Z")] | None = None

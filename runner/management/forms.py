@@ -162,11 +162,19 @@ class ScheduleForm(Struct, frozen=True, kw_only=True):
 
 
 class VoterForm(Struct, frozen=True):
-    """One voter as the asked one sees it."""
+    """One voter as the asked one sees it.
+
+    Attributes:
+        disk_id: the disk that speaks for it now; null while it is not connected.
+        suffrage: what its word is worth: `voter` counts, `catching_up` is accepted and does not count yet,
+            `not_accepted` waits for `fencepost voter replace`, `retired` was replaced; null while it is not connected.
+    """
 
     name: str
     connected: bool
     applied_index: int
+    disk_id: str | None
+    suffrage: str | None
 
 
 class WorkerForm(Struct, frozen=True):

@@ -7,6 +7,7 @@ from cluster.listener import Reply
 from cluster.relay import RelayRequest
 from runner.checkpoint.ops import Op
 from runner.checkpoint.results import OpResult
+from runner.ports import Node
 
 
 class Contact(Protocol):
@@ -60,6 +61,19 @@ class Owner(Protocol):
 
     def clock_state(self) -> str:
         """Return `ok` or `clock_stepped`."""
+        ...
+
+
+class Member(Node, Protocol):
+    """The voter below, with what changes the cluster itself; `cluster.node.Node` fits."""
+
+    async def replace(self, name: str, disk_id: str, within_s: float) -> int:
+        """Have a voter's disk replaced and return the index of the entry that names the new one. Idempotent.
+
+        Raises:
+            NotApplied: definitely not done.
+            OutcomeUnknown: it may be done now, later, or never.
+        """
         ...
 
 

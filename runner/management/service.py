@@ -18,14 +18,14 @@ from cluster.ports import Clock, Randomness
 from cluster.problem import Problem
 from cluster.relay import RelayRequest, ReplyLost, Unreachable
 from runner.checkpoint.ops import AttestOp, CancelOp, Op
-from runner.management.asking import Change, Endpoint, Read
+from runner.management.asking import Change, Endpoint, Read, Replacement
 from runner.management.keys import operation_of, uuid7
-from runner.management.ports import Owner, Relay
+from runner.management.ports import Member, Owner, Relay
 from runner.management.reading import visible_run
+from runner.management.replacing import replaced
 from runner.management.replies import STALE, answered, decided, not_applied, unavailable, uncertain
 from runner.management.status import status_form
 from runner.management.words import FIRST_ELECTION
-from runner.ports import Node
 
 BARRIER_S: Final = 3.0
 UNAVAILABLE: Final = 503
@@ -44,7 +44,7 @@ class Management:
     """
 
     name: str
-    node: Node
+    node: Member
     owner: Owner
     relay: Relay
     clock: Clock
@@ -76,7 +76,7 @@ class Management:
         asked = endpoint.parse(request)
         if not self.owner.drives:
             raise unavailable(f"{self.name} does not own the checkpoint")
-        if isinstance(asked, Change):
+        if not isinstance(asked, Read):
             return await self._change(asked, request)
         reply = await self._read_as_owner(asked)
         if reply is None:
@@ -136,10 +136,12 @@ class Management:
             return None
         return None if reply.status == UNAVAILABLE else reply
 
-    async def _change(self, asked: Change, request: Request) -> Reply:
+    async def _change(self, asked: Change | Replacement, request: Request) -> Reply:
         """Submit the op here; its result, or how certain it is that there is none."""
         now_ms = self.clock.wall_ms()
         operation = operation_of(request, now_ms)
+        if isinstance(asked, Replacement):
+            return await replaced(self.node, asked, request.principal.name)
         op = asked.build(operation, lambda: uuid7(now_ms, self.randomness))
         await self._demand_run(op, request)
         said = _log.bind(principal=request.principal.name, path=request.path, key=operation.key)

@@ -23,7 +23,10 @@ def status_form(db: sqlite3.Connection, *, status: Status, owner: Owner, timing:
         revision=head.revision,
         term=status.term,
         applied_index=status.applied_index,
-        voters=[VoterForm(each.name, each.connected, each.applied_index) for each in status.voters],
+        voters=[
+            VoterForm(each.name, each.connected, each.applied_index, each.disk_id or None, each.suffrage or None)
+            for each in status.voters
+        ],
         workers=workers if owner.drives else None,
         runs=queries.counts(db),
         clock=owner.clock_state() if owner.drives else None,

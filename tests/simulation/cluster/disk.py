@@ -137,6 +137,7 @@ class Disk:
         self._left: Content = {}
         self.voter, self.history = voter, history
         self.folder = home / "0"
+        self.disk_id = ""  # as its identity says, once there is one
 
     def open(
         self, identity: Identity, machine: StateMachine, point: Callable[[], None], has_space: Callable[[], bool]

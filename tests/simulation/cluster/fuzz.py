@@ -15,6 +15,7 @@ from cluster import window
 from cluster.compaction import Bounds
 from cluster.room import RESERVE_BYTES
 from tests.simulation.cluster.going_back import goes_back
+from tests.simulation.cluster.losses import Losses
 from tests.simulation.cluster.recording import files_watched
 from tests.simulation.cluster.world import World
 
@@ -29,6 +30,7 @@ class Faults:
 
     def __init__(self, world: World) -> None:
         self._world, self._random = world, world.random
+        self.losses = Losses(world)
         self._later: list[tuple[float, Callable[[], object]]] = []
 
     def step(self) -> None:
@@ -37,6 +39,7 @@ class Faults:
         self._later = [(at_s, act) for at_s, act in self._later if at_s > world.now_s]
         for act in due:
             act()
+        self.losses.step()
         for chance, fault in (
             (0.3, self._clients),
             (0.02, self._cut_one),
@@ -50,6 +53,8 @@ class Faults:
             (0.006, self._reject_leader),
             (0.006, self._silence_one),
             (0.006, self._go_back),
+            (0.005, self._lose_disk),
+            (0.002, self._find_old_disk),
         ):
             if random.random() < chance:
                 leader = world.leader()
@@ -125,6 +130,17 @@ class Faults:
         for name in list(self._world.live):
             self._world.kill(name, power=power)
 
+    def _lose_disk(self, leader: str | None) -> None:
+        """Lose a voter's disk for good; what starts in its place is empty."""
+        others = [name for name in self._world.names if name != leader]
+        if self._world.gone_back:
+            return  # one at a time
+        self.losses.lose(self._random.choice(others if others and self._random.random() < 0.8 else self._world.names))
+
+    def _find_old_disk(self, _: str | None) -> None:
+        if not self._world.gone_back:  # else it would be out of sight which disk it is that lacks something
+            self.losses.old_disk()
+
     def _resign(self, leader: str | None) -> None:
         if leader:
             self._world.live[leader].replica.resign()
@@ -162,7 +178,8 @@ class Faults:
     def _go_back(self, _: str | None) -> None:
         """Kill a voter, and let its raft.db lose what it had synced; never as many at the same time as a majority."""
         world, name = self._world, self._random.choice(self._world.names)
-        if name not in world.live or len(world.gone_back | {name}) > (len(world.names) - 1) // 2:
+        too_many = len(world.gone_back | {name}) > (len(world.names) - 1) // 2
+        if name not in world.live or too_many or self.losses.waiting is not None:
             return
         world.kill(name, power=self._random.random() < 0.3)
         if goes_back(world.disks[name], self._random):
@@ -212,10 +229,10 @@ def _live_through(world: World) -> None:
         faults.step()
         world.step(0.005 + 0.035 * world.random.random())
     if not world.violations:
-        _heal(world)
+        _heal(world, faults.losses)
 
 
-def _heal(world: World) -> None:
+def _heal(world: World, losses: Losses) -> None:
     """Everything starts again and connects anew; then it must come to rest and go on."""
     world.network.slow.clear()
     for name in world.names:
@@ -228,6 +245,9 @@ def _heal(world: World) -> None:
         world.network.disconnect(one, two)
     world.connect_all()
     world.run(1.0)
+    if not losses.settle(20.0):
+        world.violations.append("a lost disk is not made good after healing")
+        return
     if not world.run_until(world.converged, 20.0):
         world.violations.append("it does not come to rest after healing")
         return
@@ -236,6 +256,7 @@ def _heal(world: World) -> None:
     op = world.propose(leader.name)
     if not world.run_until(lambda: op in world.acknowledged and world.converged(), 10.0):
         world.violations.append("no progress after healing")
+    losses.check()
     world.check_at_end()
 
 
@@ -246,18 +267,19 @@ def replay_line(seed: int) -> str:
 
 def main(first: int, last: int) -> int:
     """Print what each seed finds."""
-    bad = acknowledged = installed = losses = 0
+    bad = acknowledged = installed = losses = replaced = 0
     for seed in range(first, last + 1):
         violations, world = run_seed(seed)
         acknowledged += len(world.acknowledged)
         installed += world.installed
         losses += world.losses
+        replaced += world.replaced
         bad += bool(violations)
         for violation in violations[:5]:
             sys.stdout.write(f"seed {seed}: {violation}\n")
     sys.stdout.write(
         f"{last - first + 1} seeds, {acknowledged} acknowledged, {installed} snapshots, {losses} stores went back, "
-        f"{bad} with violations\n"
+        f"{replaced} disks replaced, {bad} with violations\n"
     )
     return 1 if bad else 0
 

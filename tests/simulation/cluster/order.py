@@ -157,7 +157,7 @@ class Order:
         if log.term == was.term and was.voted_for is not None:
             self._expect(log.voted_for == was.voted_for, voter, f"changes its vote of term {log.term}")
         self._expect(
-            log.first == 1 or log.first <= disk.applied_for_certain,
+            log.first == 1 or disk.swapped or log.first <= disk.applied_for_certain,
             voter,
             (f"starts its log at {log.first}, checkpoint.db has {disk.applied_for_certain} on disk for certain"),
         )

@@ -98,7 +98,7 @@ class World:
 
     def __init__(self, home: Path, seed: int, voters: int, bounds: Bounds = DEFAULT_BOUNDS) -> None:
         self.random, self.bounds = Random(seed), bounds
-        self.installed = self.compacted = self.losses = 0
+        self.installed = self.compacted = self.losses = self.replaced = 0
         self.gone_back: set[str] = set()  # voters that have lost something, until it is made good
         self.now_s = 1000.0
         self.timing = Timing()
@@ -116,6 +116,7 @@ class World:
         self.disks = {name: Disk(home / name, name, self.random, self.history) for name in self.names}
         for name in self.names:
             create_disk(self.disks[name].folder, self.identities[name])
+            self.disks[name].disk_id = members[name]
         self.versions = dict.fromkeys(self.names, 1)  # of the program that each starts next
         self.free = dict.fromkeys(self.names, boundless())
         self.live: dict[str, Process] = {}
@@ -126,7 +127,6 @@ class World:
         self.leaders: dict[int, Process] = {}
         self.answers: dict[str, list[Outcome]] = {}
         self.asked_of: dict[str, Process] = {}
-        self.replacements: list[list[Outcome]] = []  # what each wish for one was answered
         self.acknowledged: set[str] = set()
         self.refusals: list[tuple[float, Process, str]] = []  # when who learns that whose address refuses
 
@@ -171,14 +171,22 @@ class World:
         cluster_id = self.identities[name].cluster_id
         identity = joining(cluster_id=cluster_id, name=name, disk_id=f"{1000 + self.prepared:032x}", members=self.names)
         create_disk(disk.folder, identity)
+        disk.disk_id = identity.disk_id
         return lost
 
-    def replace(self, asked: str, name: str) -> list[Outcome]:
+    def replace(self, asked: str, name: str, accepted: Callable[[], object] = lambda: None) -> list[Outcome]:
         """Ask a voter to have the disk that runs for another one accepted; return where its answer comes."""
         answers: list[Outcome] = []
-        self.replacements.append(answers)
+
+        def answer(outcome: Outcome) -> None:
+            answers.append(outcome)
+            if isinstance(outcome, Applied):
+                accepted()
+            if len(answers) > 1:
+                self.violations.append(f"a wish to replace {name} was answered {len(answers)} times")
+
         try:
-            self.live[asked].replica.replace(name, self.live[name].disk_id, answers.append)
+            self.live[asked].replica.replace(name, self.live[name].disk_id, answer)
         except NotApplied as error:
             answers.append(error)
         return answers
@@ -307,6 +315,8 @@ class World:
         leadership = process.replica.leadership
         if leadership.role == "leader" and self.leaders.setdefault(leadership.term, process) is not process:
             self.violations.append(f"term {leadership.term} has two leaders, {name} is one")
+        if leadership.role == "leader" and not process.replica._franchise.entitled:
+            self.violations.append(f"{name} leads from a disk that nobody has accepted")
 
     def converged(self) -> bool:
         ends = {process.log.last_index for process in self.live.values()}
@@ -319,6 +329,14 @@ class World:
         state = states[min(states)]
         if len({process.checkpoint.cluster_version for process in self.live.values()}) != 1:
             self.violations.append("cluster versions differ")
+        named = "SELECT name, disk_id, since FROM cluster_seat ORDER BY name, since"
+        if (
+            len(
+                {tuple(process.replica.read(lambda db: db.execute(named).fetchall())) for process in self.live.values()}
+            )
+            > 1
+        ):
+            self.violations.append("voters remember different disks")
         if any(other != state for other in states.values()):
             self.violations.append("states differ")
         if len(set(state)) != len(state):

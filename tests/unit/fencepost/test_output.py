@@ -102,6 +102,8 @@ def test_status_of_a_voter_that_does_not_own() -> None:
     text = output.status(answer)
     assert "owner          -\n" in text
     assert "node1  no         11" in text
+    answer["voters"][0] |= {"connected": True, "disk_id": "d1", "suffrage": "not_accepted"}
+    assert "node1  yes        11             d1    not accepted" in output.status(answer)
     assert text.endswith("Skipped    10\nSucceeded  5")
     answer["workers"] = [{"name": "worker1", "incarnation": "a4", "last_contact_s": 0.25}]
     assert "worker1  a4           0.2 s ago" in output.status(answer)

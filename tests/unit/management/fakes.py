@@ -61,6 +61,9 @@ class FakeNode:
         self.barrier_raises: BaseException | None = None
         self.barrier_hangs = False
         self.barriers = 0
+        self.replaced: list[tuple[str, str]] = []
+        self.replace_answers: int | BaseException = 17
+        self.linked_disk = "e" * 32  # of node2
         self.db = sqlite3.connect(":memory:")
         for statement in STATEMENTS:
             self.db.execute(statement)
@@ -89,6 +92,13 @@ class FakeNode:
             raise self.barrier_raises
         return 40
 
+    async def replace(self, name: str, disk_id: str, within_s: float) -> int:
+        assert within_s < 10
+        self.replaced.append((name, disk_id))
+        if isinstance(self.replace_answers, BaseException):
+            raise self.replace_answers
+        return self.replace_answers
+
     async def read(self, query: Callable[[sqlite3.Connection], T]) -> T:
         return query(self.db)
 
@@ -97,7 +107,11 @@ class FakeNode:
 
     def status(self) -> Status:
         role = "leader" if self.leader == self.name else "follower"
-        voters = (PeerStatus("node1", True, 40), PeerStatus("node2", False, 38))
+        disk = self.linked_disk
+        voters = (
+            PeerStatus("node1", True, 40, "d" * 32, "voter"),
+            PeerStatus("node2", disk != "", 38, disk, "not_accepted" if disk else ""),
+        )
         return Status(self.name, role, 4, self.leader, 41, 40, 42, "d1", voters, self.trouble)
 
     def clocks(self) -> tuple[PeerClock, ...]:

@@ -20,6 +20,7 @@ EXPECTED = {
     ("POST", "/v1/disable"): OPERATOR,
     ("POST", "/v1/cancel"): OPERATOR,
     ("POST", "/v1/attest"): RECOVERY,
+    ("POST", "/v1/voters/replace"): OPERATOR,
 }
 
 

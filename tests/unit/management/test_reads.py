@@ -297,7 +297,11 @@ async def test_status_is_always_the_asked_voters() -> None:
         "cluster_id", "generation", "node", "role", "owner", "epoch", "revision", "term", "applied_index",
         "voters", "workers", "runs", "clock", "timing", "trouble",
     }  # fmt: skip
-    assert other["voters"][1] == {"name": "node2", "connected": False, "applied_index": 38}
+    linked = {"name": "node2", "connected": True, "applied_index": 38, "disk_id": "e" * 32, "suffrage": "not_accepted"}
+    assert other["voters"][1] == linked
+    owner.node.linked_disk = ""
+    gone = decoded(await owner.ask("GET", "/v1/status"))["voters"][1]
+    assert gone == linked | {"connected": False, "disk_id": None, "suffrage": None}
     assert follower.relay.sent == []
 
 
