@@ -4,13 +4,14 @@ VENV := .venv
 READY := $(VENV)/.ready
 JOBS ?= 4
 
-.PHONY: help demo test check simulate-cluster mutants-cluster storm bench lock clean
+.PHONY: help demo test check simulate-cluster simulate-crashes mutants-cluster storm bench lock clean
 
 help:
 	@echo "make demo    three voters and a worker on loopback, live, with the owner killed midway (Ctrl-C ends it; DEMO_SECONDS=25 ends by itself)"
 	@echo "make test    the whole test suite, under 5 minutes on 2 cores"
 	@echo "make check   ruff, mypy --strict, import-linter"
 	@echo "make simulate-cluster SEEDS=5000   the voter on virtual time under faults; each failure with a line that replays it"
+	@echo "make simulate-crashes SEEDS=50     a story per seed; every way of dying at every store operation of it"
 	@echo "make mutants-cluster               each guard taken away in turn, and what noticed"
 	@echo "make storm SECONDS=600 SEED=1      kill -9, SIGSTOP and partitions over real voters; NETWORK=loopback|proxy|namespaces|all, FAULT=\"...\" takes a guard away"
 	@echo "make bench BENCH=...                the voter and etcd side by side; BENCH=\"--help\" tells what can be chosen"
@@ -37,6 +38,9 @@ check: $(READY)
 
 simulate-cluster: $(READY)
 	PYTHONHASHSEED=0 $(VENV)/bin/python -m tests.simulation.cluster.simulate $(or $(SEEDS),1000) $(or $(FIRST),0)
+
+simulate-crashes: $(READY)
+	PYTHONHASHSEED=0 $(VENV)/bin/python -m tests.simulation.cluster.crashes 1 $(or $(SEEDS),50)
 
 mutants-cluster: $(READY)
 	$(VENV)/bin/python -m tests.mutants.run cluster $(ONLY)

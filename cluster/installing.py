@@ -60,7 +60,11 @@ def settle_pair(log: LogStore, checkpoint: CheckpointStore) -> None:
         if checkpoint.durable_index != index:  # the log may start nowhere but at what is on disk
             raise Unfit("another process reads checkpoint.db, which must be made whole first; end it and start again")
     log.settle()
-    if noted == (index, term) or not fits:
+    if noted == (index, term):
+        with Unfailing("installing a snapshot"):
+            durable.sync_folder(checkpoint.path.parent)  # whoever renamed it may have died before it did
+        log.start_at(index, term)
+    elif not fits:
         log.start_at(index, term)
     elif noted is not None:
         log.forget_install()

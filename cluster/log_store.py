@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from cluster import durable, log_reading, regress, wal
+from cluster import log_reading, regress, wal
 from cluster.database import open_writer
 from cluster.flushing import WalFlush
 from cluster.frames import CONFIGURE, NO_OP
@@ -32,16 +32,18 @@ class LogStore(LogMirror, InstallNote):
     """
 
     def __init__(self, path: Path, open_mark: Callable[[Path], MarkFile] = OpenMark) -> None:
-        """Read the whole file, and the side mark beside it. Nothing is written before `settle()`.
+        """Read the whole file, and the side mark beside it. Nothing is changed before `settle()`.
+
+        What the file holds is on disk from then on, whoever wrote it.
 
         Args:
             path: the file.
             open_mark: opens the file of the side mark.
 
         Raises:
-            Unfit: one of them cannot be read, or what it holds cannot be a log.
+            Unfit: one of them cannot be read or synced, or what it holds cannot be a log.
         """
-        self._path = path
+        wal.sync_leftover(path)
         self._db = open_writer(path, "NORMAL")  # a commit reaches the WAL, `flush` makes it durable
         self._wal_flush = WalFlush(path)
         try:
@@ -63,16 +65,13 @@ class LogStore(LogMirror, InstallNote):
         self._unsynced = self._claims_unsynced = regress.went_back(told, syncs)
 
     def settle(self) -> None:
-        """Make durable what was found: it may be in the page cache only, or be less than there was.
+        """Bring the mark up to what was found; where that is less than there was, make durable what follows from it.
 
-        Blocks: for two fsyncs, or four where the file has gone back.
+        Blocks: for one fsync, or three where the file has gone back.
 
         Raises:
             FailStop: the disk failed.
         """
-        with Unfailing("syncing raft.db"):
-            if wal.size(self._path):
-                durable.sync_file(self._path.with_name(f"{self._path.name}-wal"))
         if not self._unsynced:
             self._put_mark(durably=True)
             return

@@ -17,7 +17,7 @@ MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 HANG_S = 300
 STORIES = [
     f"tests/simulation/cluster/test_{each}.py"
-    for each in ("stories", "elections", "snapshots", "going_back", "replacement")
+    for each in ("stories", "elections", "snapshots", "going_back", "replacement", "order", "crashes")
 ]
 TESTS = {"cluster": ["tests/unit/cluster", *STORIES]}
 SIMULATIONS = {"cluster": ["tests.simulation.cluster.fuzz", "0", "99"]}

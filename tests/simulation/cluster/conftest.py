@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.simulation.cluster.recording import files_watched
+
 MEMORY = Path("/dev/shm")
 
 
@@ -13,3 +15,10 @@ MEMORY = Path("/dev/shm")
 def tmp_path() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as home:
         yield Path(home)
+
+
+@pytest.fixture(autouse=True)
+def _watched() -> Iterator[None]:
+    """Record what is done to files, in every story too."""
+    with files_watched():
+        yield

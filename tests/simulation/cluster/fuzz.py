@@ -17,7 +17,9 @@ import structlog
 from cluster import window
 from cluster.compaction import Bounds
 from cluster.room import RESERVE_BYTES
+from tests.simulation.cluster.going_back import goes_back
 from tests.simulation.cluster.losses import Losses
+from tests.simulation.cluster.recording import files_watched
 from tests.simulation.cluster.world import World
 
 FAULTY_S = 8.0
@@ -54,8 +56,9 @@ class Faults:
             (0.006, self._hand_over),
             (0.006, self._reject_leader),
             (0.006, self._silence_one),
+            (0.006, self._go_back),
             (0.005, self._lose_disk),
-            (0.002, lambda _: self.losses.old_disk()),
+            (0.002, self._find_old_disk),
         ):
             if random.random() < chance:
                 leader = world.leader()
@@ -139,7 +142,13 @@ class Faults:
     def _lose_disk(self, leader: str | None) -> None:
         """Lose a voter's disk for good; what starts in its place is empty."""
         others = [name for name in self._world.names if name != leader]
+        if self._world.gone_back:
+            return  # one at a time
         self.losses.lose(self._random.choice(others if others and self._random.random() < 0.8 else self._world.names))
+
+    def _find_old_disk(self, _: str | None) -> None:
+        if not self._world.gone_back:  # else it would be out of sight which disk it is that lacks something
+            self.losses.old_disk()
 
     def _resign(self, leader: str | None) -> None:
         if leader:
@@ -175,6 +184,17 @@ class Faults:
             self._world.network.silence(one, two)
             self._after(3.0, lambda: self._reconnect(one, [two]))
 
+    def _go_back(self, _: str | None) -> None:
+        """Kill a voter, and let its raft.db lose what it had synced; never as many at the same time as a majority."""
+        world, name = self._world, self._random.choice(self._world.names)
+        too_many = len(world.gone_back | {name}) > (len(world.names) - 1) // 2
+        if name not in world.live or too_many or self.losses.waiting is not None:
+            return
+        world.kill(name, power=self._random.random() < 0.3)
+        if goes_back(world.disks[name], self._random):
+            world.gone_back.add(name)
+            world.losses += 1
+
 
 class _Restart:
     """Start a process again and connect it."""
@@ -198,7 +218,7 @@ def run_seed(seed: int) -> tuple[list[str], World]:
     """Run one seed; what it finds, and the world as it ended."""
     memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
     small = patch.multiple(window, MAX_BATCH_BYTES=300, MAX_WINDOW_BYTES=1200)  # many batches from few entries
-    with small, tempfile.TemporaryDirectory(dir=memory) as home:
+    with small, files_watched(), tempfile.TemporaryDirectory(dir=memory) as home:
         world = World(Path(home), seed, VOTERS[seed % len(VOTERS)], TIGHT)
         _live_through(world)
         for name in list(world.live):
@@ -261,17 +281,19 @@ def quiet() -> None:
 
 def main(first: int, last: int) -> int:
     """Print what each seed finds; the voters tell what they do."""
-    bad = acknowledged = installed = replaced = 0
+    bad = acknowledged = installed = losses = replaced = 0
     for seed in range(first, last + 1):
         violations, world = run_seed(seed)
         acknowledged += len(world.acknowledged)
         installed += world.installed
+        losses += world.losses
         replaced += world.replaced
         bad += bool(violations)
         for violation in violations[:5]:
             sys.stdout.write(f"seed {seed}: {violation}\n")
     sys.stdout.write(
-        f"{last - first + 1} seeds, {acknowledged} acknowledged, {installed} snapshots, {replaced} disks replaced, {bad} with violations\n"
+        f"{last - first + 1} seeds, {acknowledged} acknowledged, {installed} snapshots, {losses} stores went back, "
+        f"{replaced} disks replaced, {bad} with violations\n"
     )
     return 1 if bad else 0
 

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from random import Random
 from typing import Protocol
 
+from tests.simulation.cluster.recording import History, Sent
+
 
 class Host(Protocol):
     """What the network needs of a process."""
@@ -54,8 +56,8 @@ class End:
 class Network:
     """All connections between the processes that are alive."""
 
-    def __init__(self, random: Random, hosts: dict[str, Host]) -> None:
-        self._random, self._hosts = random, hosts
+    def __init__(self, random: Random, hosts: dict[str, Host], history: History) -> None:
+        self._random, self._hosts, self._history = random, hosts, history
         self._up: dict[frozenset[str], tuple[End, End]] = {}
         self._old_frames: deque[tuple[str, str, End, bytes]] = deque(maxlen=200)
         self._sessions = 0
@@ -64,10 +66,11 @@ class Network:
         self.replays = False
         self.farewells: dict[tuple[str, str], str] = {}  # why who closed its link to whom, last
 
-    def connect(self, one: str, two: str, points: dict[str, Callable[[], None]]) -> None:
+    def connect(self, one: str, two: str, points: dict[str, Callable[[], None]]) -> bool:
+        """Connect two processes, unless they are connected already or one is not there; return whether they are now."""
         key = frozenset((one, two))
         if key in self._up or one not in self._hosts or two not in self._hosts:
-            return
+            return False
         self._sessions += 1
         session, disks = f"s{self._sessions}", [self._hosts[name].disk_id for name in (one, two)]
         ends = End(self, one, two, session, disks[1]), End(self, two, one, session, disks[0])
@@ -76,6 +79,7 @@ class Network:
         self._up[key] = ends
         for end in ends:
             self._hosts[end.owner].connected(end)
+        return True
 
     def disconnect(self, one: str, two: str) -> None:
         """Cut a connection: each side may still read a prefix of what was on its way; the rest is lost."""
@@ -100,6 +104,7 @@ class Network:
         self.slow.pop((one, two), None)
 
     def send(self, end: End, frame: bytes) -> None:
+        self._history.tell(Sent(end.owner, end.peer, frame))
         if self._up.get(frozenset((end.owner, end.peer)), (None, None)).count(end):
             delay_s = self.slow.get((end.owner, end.peer), 0.02) * self._random.random()
             earliest_s = end.on_way[-1][0] if end.on_way else 0.0

@@ -40,7 +40,7 @@ def test_a_voter_whose_store_went_back_has_no_say_until_its_leader_has_given_it_
     ops += acknowledged(world, leader, 20)
     end = world.live[back].log.last_index
     world.kill(back)
-    put_back(world.disks[back], earlier, wal=wal, state=state)
+    put_back(world.disks[back].folder, earlier, wal=wal, state=state)
     process = start(world, back)
     assert process.log.floor == Floor(leader.log.term, end)
     assert process.log.term == leader.log.term
@@ -67,7 +67,7 @@ def test_transactions_lost_from_the_end_of_the_wal_are_missed(
     ops = [op for _ in range(8) for op in acknowledged(world, leader, 1)]
     end = world.live[back].log.last_index
     world.kill(back)
-    assert lose_newest(world.disks[back], transactions, rotten=rotten)
+    assert lose_newest(world.disks[back].folder, transactions, rotten=rotten)
     process = start(world, back)
     assert process.log.floor == Floor(leader.log.term, end)
     heal(world)
@@ -84,7 +84,7 @@ def test_what_only_the_lost_store_and_a_dead_leader_had_acknowledged_is_not_lost
     ops = acknowledged(world, leader, 3)
     world.kill(leader.name)
     world.kill(back)
-    put_back(world.disks[back], earlier, state=True)
+    put_back(world.disks[back].folder, earlier, state=True)
     start(world, back)
     world.connect_all()
     world.run(10.0)
@@ -105,7 +105,7 @@ def test_two_of_five_may_go_back_at_the_same_time(tmp_path: Path, *, state: bool
     for name in (one, two, leader.name):
         world.kill(name)
     for name in (one, two):
-        put_back(world.disks[name], earlier[name], state=state)
+        put_back(world.disks[name].folder, earlier[name], state=state)
         start(world, name)
     start(world, three)
     world.connect_all()
@@ -126,7 +126,7 @@ def test_it_never_votes_twice_in_one_term(tmp_path: Path) -> None:
     back = next(name for name in earlier if name != third)
     assert world.live[back].log.voted_for == third
     world.kill(back)
-    put_back(world.disks[back], earlier[back])
+    put_back(world.disks[back].folder, earlier[back])
     process = start(world, back)
     assert (process.log.term, process.log.voted_for) == (term, back)
     world.connect_all()
@@ -150,7 +150,7 @@ def test_a_leader_whose_store_went_back_gives_way_to_one_with_a_shorter_log(tmp_
     world.run(0.1)
     end = old.log.last_index
     world.kill(old.name)
-    put_back(world.disks[old.name], earlier)
+    put_back(world.disks[old.name].folder, earlier)
     process = start(world, old.name)
     assert process.log.floor == Floor(old.log.term, end)
     assert world.run_until(lambda: world.leader() is not None, 5.0)
@@ -168,7 +168,7 @@ def test_the_loss_is_remembered_over_starts(tmp_path: Path) -> None:
     acknowledged(world, leader, 5)
     end = world.live[back].log.last_index
     world.kill(back)
-    put_back(world.disks[back], earlier)
+    put_back(world.disks[back].folder, earlier)
     for power in (False, True, True):
         start(world, back)
         world.run(0.2)
@@ -185,7 +185,7 @@ def test_a_voter_that_went_back_may_die_at_any_place_on_its_way_up(tmp_path: Pat
     world.network.disconnect(leader.name, third)
     ops = acknowledged(world, leader, 5)
     world.kill(back)
-    put_back(world.disks[back], earlier, state=True)
+    put_back(world.disks[back].folder, earlier, state=True)
     start(world, back).fuse = place
     world.connect(leader.name, back)
     world.run(0.3)
@@ -220,7 +220,7 @@ def test_a_mark_that_missed_the_last_entries_still_keeps_its_voter_quiet_until_i
     world.network.disconnect(leader.name, third)
     ops = acknowledged(world, leader, 30)
     world.kill(back)
-    put_back(world.disks[back], earlier, state=True)
+    put_back(world.disks[back].folder, earlier, state=True)
     (world.disks[back].folder / "raft.mark").write_bytes(stale)
     process = start(world, back)
     assert process.log.floor is not None
@@ -239,7 +239,7 @@ def test_a_lone_voter_that_went_back_says_so_and_takes_nothing(tmp_path: Path) -
     earlier = keep(world.disks[lone.name], "earlier")
     acknowledged(world, lone, 3)
     world.kill(lone.name)
-    put_back(world.disks[lone.name], earlier, state=True)
+    put_back(world.disks[lone.name].folder, earlier, state=True)
     process = start(world, lone.name)
     world.run(5.0)
     assert world.leader() is None

@@ -17,10 +17,14 @@ from tests.simulation.cluster.disk import Disk
 from tests.simulation.cluster.later import LaterExecutor
 from tests.simulation.cluster.machine import Appends, appended
 from tests.simulation.cluster.network import End, Network
+from tests.simulation.cluster.order import Order
+from tests.simulation.cluster.recording import Answered, History, Sent
 
 
 class Killed(BaseException):
-    """The process is gone at this very instant."""
+    """The process is gone at this very instant; `power` says whether its host is, None lets chance decide."""
+
+    power: bool | None = None
 
 
 class VirtualClock:
@@ -51,7 +55,7 @@ class Process:
         self.again = False
         self.executor = LaterExecutor()
         self._starts = True  # it may finish an installation out of the reserve
-        self._disk = disk = world.disks[name]
+        disk = world.disks[name]
         machine = Appends()
         machine.version = world.versions[name]
         identity = read_identity(disk.folder)
@@ -103,8 +107,7 @@ class Process:
 
     def work(self) -> None:
         """Do what was given to the executor; whatever it does, the voter learns of it in its next tick."""
-        if self.executor.run_next() == "_copy_wals":
-            self._disk.wals_synced()
+        self.executor.run_next()
 
     def connected(self, link: End) -> None:
         self.replica.connected(link)
@@ -121,7 +124,8 @@ class World:
 
     def __init__(self, home: Path, seed: int, voters: int, bounds: Bounds = DEFAULT_BOUNDS) -> None:
         self.random, self.bounds = Random(seed), bounds
-        self.installed = self.compacted = self.replaced = 0
+        self.installed = self.compacted = self.losses = self.replaced = 0
+        self.gone_back: set[str] = set()  # voters that have lost something, until it is made good
         self.now_s = 1000.0
         self.timing = Timing()
         self.names = [f"node{rank}" for rank in range(1, voters + 1)]
@@ -132,17 +136,20 @@ class World:
         }
         self.offsets = {name: self.random.uniform(0, 500) for name in self.names}
         self.home, self.prepared = home, 0
-        self.disks = {name: Disk(home / name, self.random) for name in self.names}
+        self.history = History()
+        self.order = Order(self.names)
+        self.history.listeners.append(self.order.take)
+        self.disks = {name: Disk(home / name, name, self.random, self.history) for name in self.names}
         for name in self.names:
             create_disk(self.disks[name].folder, self.identities[name])
             self.disks[name].disk_id = members[name]
         self.versions = dict.fromkeys(self.names, 1)  # of the program that each starts next
         self.free = dict.fromkeys(self.names, boundless())
         self.live: dict[str, Process] = {}
-        self.network = Network(self.random, self.live)  # type: ignore[arg-type]  # a dict is invariant
-        self.violations: list[str] = []
+        self.network = Network(self.random, self.live, self.history)  # type: ignore[arg-type]  # a dict is invariant
+        self.violations = self.order.violations
         self.entries: dict[int, tuple[int, bytes]] = {}
-        self.digests: dict[int, bytes] = {1: bytes(32)}
+        self.digests = self.order.digests
         self.leaders: dict[int, Process] = {}
         self.answers: dict[str, list[Outcome]] = {}
         self.asked_of: dict[str, Process] = {}
@@ -154,8 +161,13 @@ class World:
     def start(self, name: str) -> None:
         try:
             self.live[name] = Process(self, name)
+        except Killed as death:
+            self.disks[name].die(power=self._is_power_loss(death))
         except (FailStop, Exception) as error:  # noqa: BLE001 - whatever it is, a voter that cannot start is a finding
             self.violations.append(f"{name} cannot start: {error!r}")
+
+    def _is_power_loss(self, death: Killed) -> bool:
+        return self.random.random() < 0.5 if death.power is None else death.power
 
     def kill(self, name: str, *, power: bool = False) -> None:
         """End a process between two instructions; nothing of it runs again.
@@ -181,7 +193,7 @@ class World:
             self.kill(name, power=True)
         self.prepared += 1
         lost = self.disks[name]
-        disk = self.disks[name] = Disk(self.home / f"{name}-{self.prepared}", self.random)
+        disk = self.disks[name] = Disk(self.home / f"{name}-{self.prepared}", name, self.random, self.history)
         cluster_id = self.identities[name].cluster_id
         identity = joining(cluster_id=cluster_id, name=name, disk_id=f"{1000 + self.prepared:032x}", members=self.names)
         create_disk(disk.folder, identity)
@@ -207,7 +219,9 @@ class World:
 
     def connect(self, one: str, two: str) -> None:
         points = {name: process.point for name, process in self.live.items()}
-        self.network.connect(one, two, points)
+        if self.network.connect(one, two, points):
+            for name, peer in ((one, two), (two, one)):
+                self.history.tell(Sent(name, peer, self.live[name].replica.hello(bytes(16))))
 
     def connect_all(self) -> None:
         for rank, one in enumerate(self.names):
@@ -241,16 +255,16 @@ class World:
         return holds()
 
     def tick(self, process: Process) -> None:
-        if process.executor.waiting and self.random.random() < 0.3:
-            process.work()
         installed, first = process.replica._upkeep.installed, process.log.first_index
         try:
+            if process.executor.waiting and self.random.random() < 0.3:
+                process.work()
             for _ in range(3):
                 if not process.tick():
                     break
                 self.check(process)
-        except Killed:
-            self.kill(process.name, power=self.random.random() < 0.5)
+        except Killed as death:
+            self.kill(process.name, power=self._is_power_loss(death))
         except FailStop as error:
             self.violations.append(f"{process.name} stopped: {error}")
             self.kill(process.name)
@@ -288,6 +302,7 @@ class World:
         self.answers[op].append(outcome)
         if isinstance(outcome, Applied):
             self.acknowledged.add(op)
+            self.history.tell(Answered(self.asked_of[op].name, outcome))
 
     def read_through_barrier(self, name: str) -> None:
         """A linearizable read sees whatever was acknowledged before it was asked for."""
@@ -298,6 +313,7 @@ class World:
 
         def look(outcome: Outcome) -> None:
             if isinstance(outcome, Applied):
+                self.history.tell(Answered(name, outcome))
                 missing = before - set(process.replica.read(appended))
                 if missing:
                     self.violations.append(f"a read on {name} misses {sorted(missing)[:3]}")
@@ -312,6 +328,8 @@ class World:
     def check(self, process: Process) -> None:
         """After each tick: one entry per index, equal digests at equal index, one leader per term."""
         name, applied = process.name, process.checkpoint.applied_index
+        if process.log.entitled:
+            self.gone_back.discard(name)
         for index in range(max(process.checked, process.log.first_index) + 1, applied + 1):
             entry = process.log.entry(index)
             mine = (entry.term, entry.command)

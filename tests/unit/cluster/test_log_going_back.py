@@ -124,9 +124,9 @@ def test_a_start_makes_durable_what_it_found_before_it_is_built_on(path: Path, m
     done: list[tuple[str, int]] = []
     monkeypatch.setattr(durable, "sync_file", lambda path: done.append((path.name, 0)))
     log = LogStore(path, lambda path: Watched(path, done))
-    assert done == []
+    assert done == [("raft.db-wal", 0)]
     log.settle()
-    assert done == [("raft.db-wal", 0), ("write", 1), ("sync", 1)]
+    assert done[1:] == [("write", 1), ("sync", 1)]
     log.close()
 
 

@@ -2,10 +2,11 @@ import errno
 import os
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from cluster import log_tables
+from cluster import durable, log_store, log_tables
 from cluster.frames import NO_OP
 from cluster.log_mirror import Entry
 from cluster.log_store import LogStore
@@ -189,3 +190,29 @@ def test_what_is_no_database_is_unfit(tmp_path: Path) -> None:
     (tmp_path / "raft.db").write_bytes(b"not a database at all, but long enough to look at" * 50)
     with pytest.raises(Unfit):
         LogStore(tmp_path / "raft.db")
+
+
+def test_a_wal_that_a_killed_process_left_is_synced_before_the_log_is_read(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = filled(path, 1)  # its WAL stays while it is open, as after kill -9
+    done: list[str] = []
+    real = log_store.open_writer
+
+    def opened(*words: Any) -> sqlite3.Connection:
+        done.append("opened")
+        return real(*words)
+
+    monkeypatch.setattr(durable, "sync_file", lambda file: done.append(file.name))
+    monkeypatch.setattr(durable, "sync_folder", lambda folder: done.append(folder.name))
+    monkeypatch.setattr(log_store, "open_writer", opened)
+    LogStore(path).close()
+    assert done == ["raft.db-wal", path.parent.name, "opened"]
+
+    def broken(_: Path) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(durable, "sync_file", broken)
+    with pytest.raises(Unfit, match="Input/output error"):
+        LogStore(path)
+    log.close()
