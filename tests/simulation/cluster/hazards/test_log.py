@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from cluster.frames import Append, decode_frame
 from tests.simulation.cluster.hazards.library import LibraryRig
 from tests.simulation.cluster.hazards.ours import SMALL, OurRig
 from tests.simulation.cluster.hazards.rig import APPLIED, LOST, TWO_AT_ONE_INDEX, Rig
@@ -131,6 +132,59 @@ def test_hazard_02_a_ours_cuts_off_nothing_that_matches(ours: NewOurs) -> None:
     assert rig.log(TWO)[-1][0] >= before
     assert len(rig.told(APPLIED)) == 9
     leader_goes(rig)
+    assert rig.found == set()
+
+
+def acknowledged_in_parts(rig: Rig) -> int:
+    """Three batches are on their way at once; what the first acknowledgement makes the leader send is all of it.
+
+    Everything is committed by nodes 1 and 2 then. Returns where the log of node 2 ends.
+    """
+    rig.begin()
+    rig.cut_off(ONE)
+    for _ in range(6):
+        rig.propose(ONE)
+    rig.beat(ONE)
+    rig.join(ONE, TWO)
+    rig.beat(ONE)
+    rig.deliver(ONE, TWO)
+    assert rig.on_way(TWO, ONE) >= 2
+    rig.deliver(TWO, ONE, 1)
+    rig.beat(ONE)
+    rig.deliver(TWO, ONE)
+    rig.beat(ONE)
+    assert len(rig.told(APPLIED)) == 6
+    return rig.log(TWO)[-1][0]
+
+
+def test_hazard_02_a_the_library_cuts_off_by_sending_again_from_each_acknowledgement(library: NewLibrary) -> None:
+    rig = library(appendEntriesBatchSizeBytes=100)
+    before = acknowledged_in_parts(rig)
+    rig.deliver(ONE, TWO, 1)
+    assert rig.log(TWO)[-1][0] < before
+    rig.kill(ONE)
+    rig.join(TWO, THREE)
+    rig.elect(TWO, [THREE])
+    for _ in range(3):
+        rig.propose(TWO)
+    rig.agree(TWO, [THREE])
+    rig.heal()
+    assert {LOST, TWO_AT_ONE_INDEX} <= rig.found
+
+
+def test_hazard_02_a_ours_sends_nothing_again_that_is_on_its_way(ours: NewOurs) -> None:
+    rig = ours(batch_bytes=100)
+    before = acknowledged_in_parts(rig)
+    end = rig.network.end(ONE, TWO)
+    assert end is not None
+    words = [decode_frame(frame).message for _, frame in end.on_way]
+    assert not [word for word in words if isinstance(word, Append) and word.entries]
+    rig.deliver(ONE, TWO)
+    assert rig.log(TWO)[-1][0] == before
+    rig.kill(ONE)
+    rig.join(TWO, THREE)
+    rig.elect(TWO, [THREE])
+    rig.heal()
     assert rig.found == set()
 
 

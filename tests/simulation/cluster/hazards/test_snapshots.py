@@ -170,8 +170,11 @@ def test_hazard_13_l5_the_library_goes_back_to_an_old_snapshot_and_drops_what_ca
 ) -> None:
     rig = library()
     needs_a_snapshot(rig, tail=0)
-    rig.cut(TWO, THREE)
-    rig.live[TWO]._SyncObj__raftNextIndex[rig.nodes[ONE]] = rig.log(TWO)[-1][0] + 1  # as any new leader's
+    for leader, voter in ((THREE, TWO), (TWO, THREE)):  # a new leader supposes that all logs end like its own
+        rig.elect(leader, [voter])
+        rig.agree(leader, [voter])
+    rig.cut_off(TWO)
+    rig.join(ONE, TWO)
     rig.beat(TWO)
     rig.beat(TWO)
     rig.deliver(TWO, ONE)
@@ -194,10 +197,10 @@ def test_hazard_13_l5_the_library_goes_back_to_an_old_snapshot_and_drops_what_ca
     assert rig.log(ONE)[-1][0] < before
     rig.kill(TWO)
     rig.join(ONE, THREE)
-    rig.elect(ONE, [THREE])
+    rig.elect(THREE, [ONE])
     for _ in range(4):
-        rig.propose(ONE)
-    rig.agree(ONE, [THREE])
+        rig.propose(THREE)
+    rig.agree(THREE, [ONE])
     rig.heal()
     assert {LOST, TWO_AT_ONE_INDEX} <= rig.found
 
