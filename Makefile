@@ -2,9 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 READY := $(VENV)/.ready
-JOBS ?= 2
+JOBS ?= 4
 
-.PHONY: help demo test check simulate-cluster mutants-cluster bench lock clean
+.PHONY: help demo test check simulate-cluster mutants-cluster storm bench lock clean
 
 help:
 	@echo "make demo    three voters and a worker on loopback, live, with the owner killed midway (Ctrl-C ends it; DEMO_SECONDS=25 ends by itself)"
@@ -12,6 +12,7 @@ help:
 	@echo "make check   ruff, mypy --strict, import-linter"
 	@echo "make simulate-cluster SEEDS=5000   the voter on virtual time under faults; each failure with a line that replays it"
 	@echo "make mutants-cluster               each guard taken away in turn, and what noticed"
+	@echo "make storm SECONDS=600 SEED=1      kill -9, SIGSTOP and partitions over real voters; NETWORK=loopback|proxy|namespaces|all, FAULT=\"...\" takes a guard away"
 	@echo "make bench BENCH=...                the voter and etcd side by side; BENCH=\"--help\" tells what can be chosen"
 	@echo "make lock    write requirements.lock anew from pyproject.toml"
 
@@ -26,7 +27,7 @@ demo: $(READY)
 	@$(VENV)/bin/python deploy/demo/demo.py
 
 test: $(READY)
-	$(VENV)/bin/python -m pytest -q -n $(JOBS) --dist worksteal
+	$(VENV)/bin/python -m pytest -q -n $(JOBS) --dist load --maxschedchunk 1
 
 check: $(READY)
 	$(VENV)/bin/ruff check .
@@ -39,6 +40,9 @@ simulate-cluster: $(READY)
 
 mutants-cluster: $(READY)
 	$(VENV)/bin/python -m tests.mutants.run cluster $(ONLY)
+
+storm: $(READY)
+	$(VENV)/bin/python -m tests.processes.storms.run $(or $(SECONDS),120) $(or $(SEED),1) $(or $(NETWORK),all) $(if $(FAULT),"$(FAULT)")
 
 bench: $(READY)
 	$(VENV)/bin/python -m bench $(BENCH)

@@ -8,29 +8,36 @@ from argparse import ArgumentDefaultsHelpFormatter, ArgumentParser, Namespace
 from pathlib import Path
 from types import FrameType
 
-from bench import etcd, failover, host, restart, throughput
+from bench import etcd, failover, host, restart, soak, throughput
 from bench.processes import Failed
 from bench.table import say
 
 PARTS = ("throughput", "failover", "restart")
+LONG_PARTS = ("soak",)
 
 
 def arguments() -> Namespace:
     """Return what the command line says."""
     parser = ArgumentParser(prog="python -m bench", description=__doc__, formatter_class=ArgumentDefaultsHelpFormatter)
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"some of {', '.join(PARTS)}; without any: all")
+    parser.add_argument(
+        "parts",
+        nargs="*",
+        metavar="PART",
+        help=f"some of {', '.join(PARTS)}, {', '.join(LONG_PARTS)}; without any: all but the last",
+    )
     parser.add_argument("--repeats", type=int, default=5, help="rounds of the throughput part")
     parser.add_argument("--seconds", type=float, default=2.0, help="what counts of a load")
     parser.add_argument("--warm", type=float, default=0.7, help="seconds of a load before that")
     parser.add_argument("--faults", type=int, default=5, help="how often each fault of the failover part")
     parser.add_argument("--rows", type=int, default=100_000, help="rows of the restart part")
     parser.add_argument("--restarts", type=int, default=3, help="how often each start of the restart part")
+    parser.add_argument("--minutes", type=float, default=10.0, help="how long the soak part loads the cluster")
     parser.add_argument("--budget", type=int, default=590, help="seconds after which a run is given up; 0 for none")
     parser.add_argument("--folder", help="where to work, on a real disk; without it: the temporary folder")
     parser.add_argument("--no-etcd", action="store_true", help="leave etcd out")
     found = parser.parse_args()
-    if not set(found.parts) <= set(PARTS):
-        parser.error(f"a part is one of {', '.join(PARTS)}")
+    if not set(found.parts) <= {*PARTS, *LONG_PARTS}:
+        parser.error(f"a part is one of {', '.join((*PARTS, *LONG_PARTS))}")
     return found
 
 
@@ -51,6 +58,9 @@ def measure(wanted: Namespace, folder: Path) -> None:
     if "restart" in parts:
         say("\n## A filled state")
         restart.run(folder, wanted.rows, wanted.restarts, wanted.warm, wanted.seconds)
+    if "soak" in parts:
+        say("\n## Leadership under full load")
+        soak.run(folder, wanted.minutes)
 
 
 def main() -> int:

@@ -25,6 +25,7 @@ from cluster.outcome import NotApplied, OutcomeUnknown
 from cluster.ports import Timing
 from cluster.problem import Problem
 from cluster.websocket import Peers
+from fencepost.runner_process import SWITCH_S
 from fencepost.system import SystemClock, log_to_stderr
 
 MAX_BODY_BYTES = 1 << 20
@@ -102,6 +103,7 @@ async def serve(plan: Plan, name: str) -> None:
 def main(plan: str, name: str) -> None:
     """Serve one voter of a plan."""
     log_to_stderr(node=name)
+    sys.setswitchinterval(SWITCH_S)
     asyncio.run(serve(msgspec.json.decode(Path(plan).read_bytes(), type=Plan), name))
 
 

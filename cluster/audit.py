@@ -73,7 +73,6 @@ FIELDS: Final = frozenset(  # what SyncObj.__init__ sets and we read or set
         "_SyncObj__raftLastApplied",
         "_SyncObj__raftLeader",
         "_SyncObj__raftMatchIndex",
-        "_SyncObj__raftNextIndex",
         "_SyncObj__raftState",
         "_SyncObj__votedForNodeId",
     }

@@ -15,11 +15,12 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from cluster import durable, wal
+from cluster import durable, seats, wal
+from cluster.configuration import Roll, decode_change
 from cluster.database import open_reader, open_writer, unusable
 from cluster.digests import EVERY, KEPT, Claim
-from cluster.frames import NO_OP, RAISE, raised_to
-from cluster.log_store import Entry
+from cluster.frames import CONFIGURE, NO_OP, RAISE, raised_to
+from cluster.log_mirror import Entry
 from cluster.outcome import FailStop, Unfit
 from cluster.ports import Identity, StateMachine
 from cluster.trial import Trial
@@ -27,7 +28,7 @@ from cluster.unfailing import Unfailing
 
 T = TypeVar("T")
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 FILE_NAME: Final = "checkpoint.db"
 BASE_VERSION: Final = 1  # of every new cluster
 INITIAL_INDEX: Final = 1  # the library's initial entry is applied by definition
@@ -52,6 +53,7 @@ class CheckpointStore:
         durable_index: what this file holds on disk for certain: the applied index at the last finished WAL checkpoint
             of this process.
         cluster_version: what every voter can apply; commands of later versions are not taken yet.
+        roll: every disk that this voter knows of, up to the applied index.
         marks: the newest of those digests that every voter keeps, (index, digest), oldest first.
     """
 
@@ -71,7 +73,7 @@ class CheckpointStore:
         self._machine, self._path, self._identity = machine, path, identity
         self._log_start = log_start
         self._begun = False
-        self.cluster_version = BASE_VERSION
+        self.cluster_version, self.roll = BASE_VERSION, Roll()
         self.marks: deque[Claim] = deque(maxlen=KEPT)
         if log_start > INITIAL_INDEX and not path.is_file():
             raise self._too_old("it is missing")
@@ -123,12 +125,14 @@ class CheckpointStore:
             raise Unfit(f"{path}: it belongs to another cluster or restore generation; move it away")
         if row[4] < self._log_start:
             raise self._too_old(f"it ends at entry {row[4]}")
+        self.roll = seats.read_roll(self._writer, identity)
         return int(row[4]), int(row[5]), bytes(row[6])
 
     def _create(self, identity: Identity) -> None:
         """Make everything in one transaction: a crash leaves an empty file, which the next start fills."""
         self._writer.execute("BEGIN IMMEDIATE")
         self._writer.execute(_SCHEMA)
+        self._writer.execute(seats.SCHEMA)
         self._machine.create(self._writer)
         row = (FORMAT, BASE_VERSION, identity.cluster_id, identity.generation, INITIAL_INDEX, _NO_DIGEST)
         self._writer.execute("INSERT INTO cluster_applied VALUES (1, ?, ?, ?, ?, ?, 0, ?)", row)
@@ -146,7 +150,7 @@ class CheckpointStore:
             if not self._begun:
                 self._writer.execute("BEGIN IMMEDIATE")
                 self._begun = True
-            result = self._make_of(entry.command)
+            result = self._make_of(entry.command, entry.index)
             step = _packed.encode((self.digest, entry.index, entry.term, entry.command, result))
             self.digest = hashlib.sha256(step).digest()
         self.applied_index, self.applied_term = entry.index, entry.term
@@ -154,11 +158,16 @@ class CheckpointStore:
             self.marks.append((entry.index, self.digest))
         return result
 
-    def _make_of(self, command: bytes) -> object:
+    def _make_of(self, command: bytes, index: int) -> object:
         if command == NO_OP:
             return None
         if command[:1] == RAISE:
             return self._raise_to(raised_to(command))
+        if command[:1] == CONFIGURE:
+            change = decode_change(command[len(CONFIGURE) :])
+            seats.note_change(self._writer, index, change)
+            self.roll = self.roll.after(index, change)
+            return [change.name, change.disk_id]
         return self._machine.apply(self._writer, command[1:])
 
     def _raise_to(self, version: int) -> int:

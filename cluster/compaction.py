@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from cluster.log_store import Entry
+from cluster.log_mirror import Entry
 from cluster.pieces import MAX_PIECE_BYTES
 
 
@@ -19,7 +19,8 @@ class Bounds:
         keep_bytes: the same in bytes of commands.
         piece_bytes: of a snapshot in one frame.
         window_pieces: on their way to one voter, not acknowledged yet.
-        stall_s: a voter that acknowledges nothing for so long is given up, and tried anew.
+        stall_s: a voter that acknowledges nothing for so long is given up, and tried anew after a pause as long, then
+            ever longer ones.
     """
 
     wal_bytes: int = 4 << 20

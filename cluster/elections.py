@@ -26,6 +26,8 @@ class View:
         now_s: the present.
         deadline_s: when it wants to stand for election, unless it leads.
         answered_s: when each peer last answered it as a leader.
+        entitled: whether what its disk holds lets it have a say in elections; without that it gives no vote, says to
+            nobody that it would, and does not stand, though it follows, acknowledges and adopts terms as any voter.
     """
 
     role: str
@@ -35,6 +37,7 @@ class View:
     now_s: float
     deadline_s: float
     answered_s: tuple[float, ...] = ()
+    entitled: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +110,8 @@ class Elections:
                 if asked_term == self._asked_term == view.term + 1:
                     self._backers.add(peer)
             case TimeoutNow():
-                if view.role == "follower" and (peer, term) == (self._followed, view.term):
+                follows = view.role == "follower" and (peer, term) == (self._followed, view.term)
+                if follows and view.entitled:  # an older bid does not wait for the say that it lacks
                     self._bidden_term = term
         return ()
 
@@ -129,7 +133,8 @@ class Elections:
         if term > view.term and not request.bidden and self.sticks(view):
             return None
         taken = term == view.term and voted_for not in {None, candidate}
-        return Alive() if term < view.term or taken or _behind(request, view) else Vote()
+        granted = view.entitled and term >= view.term and not taken and not _behind(request, view)
+        return Vote() if granted else Alive()
 
     def voted(self, voter: str, term: int) -> bool:
         """Count a vote by its voter, however often it comes (hazard C); return whether a majority has voted."""
@@ -158,7 +163,8 @@ class Elections:
         """
         stalled = view.now_s - self._last_turn_s > self._timing.raft_min_s / 2
         self._last_turn_s = view.now_s
-        if not may_stand:
+        if not may_stand or not view.entitled:
+            self._bidden_term = self._asked_term = None
             return Turn(view.now_s + self._timeout_s())
         # After a stall, first read what came in meanwhile: an election on stale time helps nobody.
         deadline_s = max(view.deadline_s, view.now_s + self._timeout_s() / 2) if stalled else view.deadline_s
@@ -188,7 +194,8 @@ class Elections:
     def _would_vote(self, view: View, asked_term: int, asking: PreVote) -> tuple[WouldVote | Alive, ...]:
         if asked_term <= view.term:
             return (Alive(),)  # its frame carries our term, which the asker needs to know
-        return () if _behind(asking, view) or self.sticks(view) else (WouldVote(asked_term),)
+        would = view.entitled and not (_behind(asking, view) or self.sticks(view))
+        return (WouldVote(asked_term),) if would else ()
 
 
 def _behind(asking: PreVote | RequestVote, view: View) -> bool:

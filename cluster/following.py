@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from cluster.frames import Append, Conflict
-from cluster.log_store import Entry
+from cluster.log_mirror import Entry
 from cluster.outcome import FailStop
 
 

@@ -10,11 +10,12 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta, Struct
 
+from cluster.configuration import is_change
 from cluster.numbers import LARGEST, Count, Digest, Index, Version, Word
 from cluster.pieces import SnapshotWord
 from cluster.ports import Identity
 
-PROTOCOL_VERSION: Final = 2
+PROTOCOL_VERSION: Final = 3
 HELLO_MAX_BYTES: Final = 4096
 MAX_COMMAND_BYTES: Final = 4 << 20
 MAX_BATCH_BYTES: Final = 1 << 20  # of entries in one Append; one command may exceed it and then travels alone
@@ -27,6 +28,7 @@ REGULAR: Final = b"\x00"  # first byte of a command of the state machine
 NO_OP: Final = b"\x01"  # the whole command of a no-op
 RAISE: Final = b"\x02"  # first byte of a command that raises the cluster version, four more bytes
 RAISE_BYTES: Final = 5
+CONFIGURE: Final = b"\x03"  # first byte of a command that names another disk for a voter, a `Change` after it
 
 
 class Malformed(Exception):
@@ -192,8 +194,7 @@ def decode_hello(frame: bytes) -> Hello:
 
 
 def check_hello(identity: Identity, hello: Hello) -> str | None:
-    """Return None when the two may speak, else why not, in words for both logs."""
-    disk_id = identity.members.get(hello.name)
+    """Return None when the two may speak, else why not, in words for both logs; whose disk it is, is asked elsewhere."""
     faults = (
         (
             hello.version != PROTOCOL_VERSION,
@@ -208,8 +209,7 @@ def check_hello(identity: Identity, hello: Hello) -> str | None:
             f"it is of restore generation {hello.generation}, this voter of {identity.generation}",
         ),
         (hello.name == identity.name, f"it calls itself {hello.name}, which is this voter's own name"),
-        (disk_id is None, f"{hello.name} is a stranger: no member of this cluster has that name"),
-        (hello.disk_id != disk_id, f"{hello.name} speaks from another disk than the one it became a member with"),
+        (hello.name not in identity.members, f"{hello.name} is a stranger: no member of this cluster has that name"),
     )
     return next((reason for wrong, reason in faults if wrong), None)
 
@@ -260,7 +260,9 @@ def decode_frame_of(session: str, frame: bytes) -> Frame:
 
 def is_command(entry: bytes) -> bool:
     """Return whether an entry is of one of the kinds that exist."""
-    return entry[:1] == REGULAR or entry == NO_OP or (entry[:1] == RAISE and len(entry) == RAISE_BYTES)
+    kind = entry[:1]
+    raises = kind == RAISE and len(entry) == RAISE_BYTES
+    return kind == REGULAR or entry == NO_OP or raises or (kind == CONFIGURE and is_change(entry[len(CONFIGURE) :]))
 
 
 def raise_to(version: int) -> bytes:
@@ -274,7 +276,7 @@ def raised_to(entry: bytes) -> int:
 
 
 def _check_entries(term: int, append: Append) -> None:
-    """Terms never fall along a log nor exceed the leader's, and only three kinds of command exist."""
+    """Terms never fall along a log nor exceed the leader's, and only four kinds of command exist."""
     if append.prev_index == 1 and append.prev_term != 0:
         raise Malformed("the initial entry has term 0")
     previous = append.prev_term

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Final, Self
 
-from cluster import durable, log_store
+from cluster import durable, log_tables
 from cluster.database import unchanged, unusable
 from cluster.outcome import Unfit
 from cluster.ports import Identity
@@ -18,7 +18,7 @@ LOCK_NAME: Final = "lock"
 def create_disk(data_dir: Path, identity: Identity) -> None:
     """Write a voter's folder at genesis: raft.db with its identity, term 0 and the initial entry.
 
-    The file appears under its name only when it is whole and on disk.
+    The file appears under its name only when it is whole and on disk, and its side mark too.
 
     Args:
         data_dir: made when it is missing; nothing may be in it.
@@ -29,18 +29,30 @@ def create_disk(data_dir: Path, identity: Identity) -> None:
     """
     if identity.members.get(identity.name) != identity.disk_id:
         raise Unfit(f"{identity.name} is not among the members with its own disk identity; run `fencepost init` again")
-    path = data_dir / log_store.FILE_NAME
+    path = data_dir / log_tables.FILE_NAME
     try:
         data_dir.mkdir(parents=True, exist_ok=True)
         if any(data_dir.iterdir()):
             raise Unfit(f"{data_dir}: the folder is not empty; name a new one")
         fresh = path.with_name(path.name + ".new")
-        log_store.create(fresh, identity)
+        log_tables.create(fresh, identity)
         fresh.rename(path)
         (data_dir / LOCK_NAME).touch()
         durable.sync_folder(data_dir)
     except OSError as error:
         raise unusable(path, error) from error
+
+
+def joining(*, cluster_id: str, name: str, disk_id: str, members: Collection[str], generation: int = 1) -> Identity:
+    """Return the identity of a disk that is to replace a voter's lost one: it was not there at genesis.
+
+    Args:
+        name: the voter, one of the members.
+        disk_id: drawn for this disk and never used before.
+        members: all voters' names; whose disks they have now is learned from them.
+    """
+    disks = {member: disk_id if member == name else "" for member in members}
+    return Identity(cluster_id=cluster_id, generation=generation, name=name, disk_id=disk_id, members=disks)
 
 
 def require_disk(data_dir: Path) -> None:
@@ -49,7 +61,7 @@ def require_disk(data_dir: Path) -> None:
     Raises:
         Unfit: there is none.
     """
-    if not (data_dir / log_store.FILE_NAME).is_file():
+    if not (data_dir / log_tables.FILE_NAME).is_file():
         raise Unfit(f"{data_dir}: no raft.db here, so this is no voter's folder; make one with `fencepost init`")
 
 
@@ -60,15 +72,17 @@ def read_identity(data_dir: Path) -> Identity:
         Unfit: there is no voter's disk here, or it cannot be read, or its format is newer than this program's.
     """
     require_disk(data_dir)
-    path = data_dir / log_store.FILE_NAME
+    path = data_dir / log_tables.FILE_NAME
     try:
         with unchanged(path) as db:
             row = db.execute("SELECT format, cluster_id, generation, name, disk_id FROM identity").fetchone()
             members = dict(db.execute("SELECT name, disk_id FROM member ORDER BY name"))
     except sqlite3.Error as error:
         raise unusable(path, error) from error
-    if row is None or row[0] != log_store.FORMAT:
-        raise Unfit(f"{path}: format {row and row[0]}, this program knows {log_store.FORMAT}; start the newer version")
+    if row is None or row[0] != log_tables.FORMAT:
+        raise Unfit(
+            f"{path}: format {row and row[0]}, this program knows {log_tables.FORMAT}; start the version that wrote it"
+        )
     return Identity(cluster_id=row[1], generation=row[2], name=row[3], disk_id=row[4], members=members)
 
 

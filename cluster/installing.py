@@ -41,19 +41,26 @@ def install_steps(log: LogStore, checkpoint: CheckpointStore, copy: Copy) -> tup
 def settle_pair(log: LogStore, checkpoint: CheckpointStore) -> None:
     """At a start, finish or forget an interrupted installation; then the two must belong together.
 
-    Nothing is applied before its entry is on this disk, so a checkpoint ahead of its log is of another one.
+    Nothing is applied before its entry is on this disk, so a checkpoint ahead of its log is of another one, unless the
+    log is known to have gone back: then the checkpoint holds what the log lost, and the log starts at it.
 
     Raises:
-        Unfit: they do not belong together; nothing was changed.
+        Unfit: they do not belong together, or checkpoint.db is being read by others; nothing was changed.
     """
     index, term = checkpoint.applied_index, checkpoint.applied_term
     noted = log.noted_install()
-    if noted == (index, term):
+    fits = index <= log.last_index and log.entry(index).term == term
+    if not fits and noted != (index, term):
+        if log.entitled or index <= log.commit_index or term > log.term:
+            raise Unfit(
+                f"checkpoint.db has applied entry {index} of term {term}, which raft.db does not hold;"
+                " restore this voter's disk, or move checkpoint.db away to have it made again from a whole log"
+            )
+        checkpoint.finish_wal()
+        if checkpoint.durable_index != index:  # the log may start nowhere but at what is on disk
+            raise Unfit("another process reads checkpoint.db, which must be made whole first; end it and start again")
+    log.settle()
+    if noted == (index, term) or not fits:
         log.start_at(index, term)
     elif noted is not None:
         log.forget_install()
-    if index > log.last_index or log.entry(index).term != term:
-        raise Unfit(
-            f"checkpoint.db has applied entry {index} of term {term}, which raft.db does not hold;"
-            " restore this voter's disk, or move checkpoint.db away to have it made again from a whole log"
-        )

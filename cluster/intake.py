@@ -5,7 +5,8 @@ from typing import Final
 
 from cluster.checkpoint_store import CheckpointStore
 from cluster.frames import REGULAR
-from cluster.log_store import Entry, LogStore
+from cluster.log_mirror import Entry
+from cluster.log_store import LogStore
 from cluster.outcome import FailStop
 from cluster.proposals import Proposals
 

@@ -4,7 +4,8 @@ from typing import Final, NoReturn
 
 from pysyncobj.journal import Journal
 
-from cluster.log_store import Entry, LogStore
+from cluster.log_mirror import Entry
+from cluster.log_store import LogStore
 from cluster.outcome import FailStop
 
 Words = tuple[bytes, int, int]  # command, index, term

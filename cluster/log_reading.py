@@ -9,20 +9,35 @@ from cluster.outcome import Unfit
 Row = tuple[bytes, int, int]  # command, index, term
 
 
-def standing(path: Path, db: sqlite3.Connection) -> tuple[int, str | None, int]:
-    """Return term, vote and commit index.
+def owner(path: Path, db: sqlite3.Connection) -> tuple[str, str]:
+    """Return whose file it is: the voter's name and the identity of its disk.
+
+    Raises:
+        Unfit: the file cannot be read or says nobody's.
+    """
+    try:
+        row = db.execute("SELECT name, disk_id FROM identity").fetchone()
+    except sqlite3.Error as error:
+        raise unusable(path, error) from error
+    if row is None:
+        raise Unfit(f"{path}: it does not say whose it is; replace this voter's disk")
+    return str(row[0]), str(row[1])
+
+
+def standing(path: Path, db: sqlite3.Connection) -> tuple[int, str | None, int, int]:
+    """Return term, vote, commit index, and how many transactions have changed log, term or vote.
 
     Raises:
         Unfit: the file cannot be read or holds none.
     """
     try:
-        row = db.execute("SELECT term, voted_for, commit_index FROM standing").fetchone()
+        row = db.execute("SELECT term, voted_for, commit_index, syncs FROM standing").fetchone()
     except sqlite3.Error as error:
         raise unusable(path, error) from error
     if row is None:
         raise Unfit(f"{path}: it holds no term; restore this voter's disk")
-    term, voted_for, commit_index = row
-    return int(term), voted_for, int(commit_index)
+    term, voted_for, commit_index, syncs = row
+    return int(term), voted_for, int(commit_index), int(syncs)
 
 
 def entries(path: Path, db: sqlite3.Connection, term: int, commit_index: int) -> list[Row]:

@@ -3,126 +3,84 @@
 Memory leads the disk only until `sync()`, and nothing that claims durability leaves this process before it:
 the replica syncs before it releases acknowledgements, votes and terms. What is retained of the log is mirrored in
 memory. Its first row is its start: the last compacted entry, of which index and term must be remembered.
+Each transaction that changes log, term or vote is counted, and told to the side mark (`cluster/side_mark.py`).
 """
 
-import sqlite3
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
-from typing import Final
 
-from cluster import log_reading, wal
-from cluster.database import open_writer, unusable
-from cluster.frames import NO_OP
+from cluster import durable, log_reading, regress, wal
+from cluster.database import open_writer
+from cluster.flushing import WalFlush
+from cluster.frames import CONFIGURE, NO_OP
+from cluster.install_note import InstallNote
+from cluster.log_mirror import Entry, LogMirror
 from cluster.outcome import FailStop
-from cluster.ports import Identity
+from cluster.regress import Mark
+from cluster.side_mark import FILE_NAME as MARK_NAME
+from cluster.side_mark import MarkFile, OpenMark, SideMark
 from cluster.unfailing import Unfailing
 
-FORMAT: Final = 1
-FILE_NAME: Final = "raft.db"
 
-_SCHEMA: Final = """
-CREATE TABLE log (idx INTEGER PRIMARY KEY, term INTEGER NOT NULL, command BLOB NOT NULL);
-CREATE TABLE standing (
-  one INTEGER PRIMARY KEY CHECK (one = 1), term INTEGER NOT NULL, voted_for TEXT, commit_index INTEGER NOT NULL);
-CREATE TABLE identity (
-  one INTEGER PRIMARY KEY CHECK (one = 1), format INTEGER NOT NULL, cluster_id TEXT NOT NULL,
-  generation INTEGER NOT NULL, name TEXT NOT NULL, disk_id TEXT NOT NULL);
-CREATE TABLE member (name TEXT PRIMARY KEY, disk_id TEXT NOT NULL) WITHOUT ROWID;
-"""
-_INSTALLING: Final = """
-CREATE TABLE IF NOT EXISTS installing (
-  one INTEGER PRIMARY KEY CHECK (one = 1), idx INTEGER NOT NULL, term INTEGER NOT NULL)
-"""
+class LogStore(LogMirror, InstallNote):
+    """The log and what Raft must never forget.
 
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One entry of the log; the command begins with its kind (`frames.REGULAR`) or is `frames.NO_OP`."""
-
-    command: bytes
-    index: int
-    term: int
-
-
-def create(path: Path, identity: Identity) -> None:
-    """Write a voter's file at genesis: its identity, term 0, and the library's initial entry.
-
-    Raises:
-        Unfit: the file cannot be written.
+    Attributes:
+        configuring: the entries that name another disk for a voter, oldest first; all that may not be applied yet.
+        floor: what this file has lost and no leader has made good yet; until then its voter has no say.
     """
-    db = open_writer(path, "FULL", create=True)
-    try:
-        db.executescript(f"BEGIN IMMEDIATE; {_SCHEMA}")
-        db.execute("INSERT INTO log VALUES (1, 0, ?)", (NO_OP,))
-        db.execute("INSERT INTO standing VALUES (1, 0, NULL, 1)")
-        who = (FORMAT, identity.cluster_id, identity.generation, identity.name, identity.disk_id)
-        db.execute("INSERT INTO identity VALUES (1, ?, ?, ?, ?, ?)", who)
-        db.executemany("INSERT INTO member VALUES (?, ?)", sorted(identity.members.items()))
-        db.execute("COMMIT")
-    except sqlite3.Error as error:
-        raise unusable(path, error) from error
-    finally:
-        db.close()
 
+    def __init__(self, path: Path, open_mark: Callable[[Path], MarkFile] = OpenMark) -> None:
+        """Read the whole file, and the side mark beside it. Nothing is written before `settle()`.
 
-class LogStore:
-    """The log and what Raft must never forget."""
-
-    def __init__(self, path: Path) -> None:
-        """Read the whole file.
+        Args:
+            path: the file.
+            open_mark: opens the file of the side mark.
 
         Raises:
-            Unfit: it cannot be read, or what it holds cannot be a log.
+            Unfit: one of them cannot be read, or what it holds cannot be a log.
         """
-        self._db = open_writer(path, "FULL")
+        self._path = path
+        self._db = open_writer(path, "NORMAL")  # a commit reaches the WAL, `flush` makes it durable
+        self._wal_flush = WalFlush(path)
         try:
-            self.term, self.voted_for, self.commit_index = log_reading.standing(path, self._db)
-            rows = log_reading.entries(path, self._db, self.term, self.commit_index)
+            term, voted_for, self.commit_index, self._syncs = log_reading.standing(path, self._db)
+            rows = log_reading.entries(path, self._db, term, self.commit_index)
             self.entries = [Entry(*row) for row in rows]
+            name, disk_id = log_reading.owner(path, self._db)
+            self._mark = SideMark.open(path.with_name(MARK_NAME), open_mark, disk_id)
         except BaseException:
             self._db.close()
             raise
-        self.synced_index = self.last_index
+        told, syncs = self._mark.newest, self._syncs
+        claims = regress.claims_at_start(told, syncs=syncs, term=term, voted_for=voted_for, name=name)
+        self.term, self.voted_for, self.floor = claims.term, claims.voted_for, claims.floor
+        self.configuring = [entry for entry in self.entries if entry.command[:1] == CONFIGURE]
+        self.synced_index, self.synced_term = self.last_index, self.term
         self._cut_from: int | None = None
         self._compacted = False
-        self._unsynced = False
-        self._claims_unsynced = False
+        self._unsynced = self._claims_unsynced = regress.went_back(told, syncs)
 
-    @property
-    def first_index(self) -> int:
-        """Index of the start of the log: committed, applied, and all before it compacted away."""
-        return self.entries[0].index
+    def settle(self) -> None:
+        """Make durable what was found: it may be in the page cache only, or be less than there was.
 
-    @property
-    def last_index(self) -> int:
-        """Index of the last entry."""
-        return self.entries[-1].index
+        Blocks: for two fsyncs, or four where the file has gone back.
 
-    @property
-    def last_term(self) -> int:
-        """Term of the last entry."""
-        return self.entries[-1].term
-
-    @property
-    def claims_unsynced(self) -> bool:
-        """Whether the term or the vote in memory is not on disk yet: then nothing at all may leave."""
-        return self._claims_unsynced
-
-    def entry(self, index: int) -> Entry:
-        """Return the entry at an index from `first_index` to `last_index`."""
-        return self.entries[self._place(index)]
-
-    def after(self, index: int, limit: int) -> Sequence[Entry]:
-        """Return the entries behind an index that the log holds, at most `limit`."""
-        place = self._place(index) + 1
-        return self.entries[place : place + limit]
-
-    def _place(self, index: int) -> int:
-        place = index - self.first_index
-        if place < 0:  # a negative place would silently count from the end
-            raise FailStop(f"entry {index} is asked for, the log starts at {self.first_index}")
-        return place
+        Raises:
+            FailStop: the disk failed.
+        """
+        with Unfailing("syncing raft.db"):
+            if wal.size(self._path):
+                durable.sync_file(self._path.with_name(f"{self._path.name}-wal"))
+        if not self._unsynced:
+            self._put_mark(durably=True)
+            return
+        told = self._mark.newest
+        with Unfailing("writing the side mark"):
+            self._mark.put(replace(told, floor=self.floor), durably=True)
+        self._syncs = told.syncs  # only now: until the floor is on disk, a start must find the loss again
+        self.sync()
 
     def append(self, command: bytes, index: int, term: int) -> None:
         """Add one entry at the end, in memory until `sync()`.
@@ -133,6 +91,7 @@ class LogStore:
         if index != self.last_index + 1 or term < self.last_term or term > self.term:
             raise FailStop(f"entry {index} of term {term} does not follow {self.last_index} of term {self.last_term}")
         self.entries.append(Entry(command, index, term))
+        self.configuring += self.entries[-1:] if command[:1] == CONFIGURE else ()
         self._unsynced = True
 
     def truncate_from(self, index: int) -> None:
@@ -144,6 +103,7 @@ class LogStore:
         if index <= self.commit_index:
             raise FailStop(f"truncating from {index} would drop committed entries (up to {self.commit_index})")
         del self.entries[self._place(index) :]
+        self.configuring = [entry for entry in self.configuring if entry.index < index]
         if index <= self.synced_index:
             self._cut_from = index if self._cut_from is None else min(self._cut_from, index)
             self.synced_index = index - 1
@@ -159,6 +119,22 @@ class LogStore:
             self.truncate_from(truncate_from)
         for entry in fresh:
             self.append(entry.command, entry.index, entry.term)
+
+    def equals(self, leader_term: int, matched: int, committed: int) -> None:
+        """Note that a leader's log equals this one up to an index; what was lost may have been made good by it.
+
+        Args:
+            leader_term: of the leader.
+            matched: the index.
+            committed: up to where the leader says, over the current link, that the log is committed.
+        """
+        if self.floor is None or matched < self.first_index:
+            return
+        matched_term = self.entry(matched).term
+        if regress.made_good(
+            self.floor, leader_term=leader_term, matched=matched, matched_term=matched_term, committed=committed
+        ):
+            self.floor, self._unsynced = None, True
 
     def set_term(self, term: int, voted_for: str | None) -> None:
         """Note the term and the vote in it, in memory until `sync()`.
@@ -196,34 +172,6 @@ class LogStore:
             del self.entries[: self._place(index)]
             self._compacted = True
 
-    def note_install(self, index: int, term: int) -> None:
-        """Note on disk that checkpoint.db is about to become a snapshot of this index.
-
-        Blocks: for one fsync.
-
-        Raises:
-            FailStop: the write failed, or memory was ahead of the disk.
-        """
-        if self._unsynced:
-            raise FailStop("a snapshot is installed over what is not synced")
-        with Unfailing("writing raft.db"):
-            self._db.execute("BEGIN IMMEDIATE")
-            self._db.execute(_INSTALLING)
-            self._db.execute("INSERT OR REPLACE INTO installing VALUES (1, ?, ?)", (index, term))
-            self._db.execute("COMMIT")
-
-    def noted_install(self) -> tuple[int, int] | None:
-        """Return index and term of a snapshot whose installation was not finished, or None."""
-        with Unfailing("reading raft.db"):
-            there = self._db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'installing'").fetchone()
-            row = self._db.execute("SELECT idx, term FROM installing").fetchone() if there else None
-        return None if row is None else (int(row[0]), int(row[1]))
-
-    def forget_install(self) -> None:
-        """Note on disk that nothing is being installed: checkpoint.db is still the old one."""
-        with Unfailing("writing raft.db"):
-            self._db.execute("DELETE FROM installing")
-
     def start_at(self, index: int, term: int) -> None:
         """Fit the log, on disk at once, to a checkpoint of this index: keep what follows if it matches, else nothing.
 
@@ -237,14 +185,15 @@ class LogStore:
             raise FailStop(f"a snapshot of {index}, term {term}, contradicts the log (committed {self.commit_index})")
         kept = self.entries[self._place(index) + 1 :] if holds else []
         self.entries[:] = [Entry(NO_OP, index, term), *kept]
+        self.configuring = [entry for entry in kept if entry.command[:1] == CONFIGURE]
         self.commit_index = max(self.commit_index, index)
         with Unfailing("writing raft.db"):
             self._db.execute("BEGIN IMMEDIATE")
             self._db.execute("DELETE FROM log WHERE idx <= ? OR ?", (index, not holds))
             self._db.execute("INSERT INTO log VALUES (?, ?, ?)", (index, term, NO_OP))
             self._db.execute("DELETE FROM installing")
-            self._db.execute("UPDATE standing SET commit_index = ?", (self.commit_index,))
-            self._db.execute("COMMIT")
+            self._commit()
+        self.flush()
         self.synced_index = self.last_index
 
     def finish_wal(self) -> None:
@@ -260,8 +209,18 @@ class LogStore:
         Raises:
             FailStop: the write failed; memory is ahead of the disk and this process must end.
         """
+        if self.write():
+            self.flush()
+            self.flushed()
+
+    def write(self) -> bool:
+        """Write what memory has and the file lacks; return whether there was anything, so that a flush is due.
+
+        Raises:
+            FailStop: as `sync`.
+        """
         if not self._unsynced:
-            return
+            return False
         with Unfailing("writing raft.db"):
             self._db.execute("BEGIN IMMEDIATE")
             if self._cut_from is not None:
@@ -271,14 +230,41 @@ class LogStore:
             unsynced = self.entries[self._place(self.synced_index) + 1 :]
             fresh = ((entry.index, entry.term, entry.command) for entry in unsynced)
             self._db.executemany("INSERT INTO log VALUES (?, ?, ?)", fresh)
-            standing = (self.term, self.voted_for, self.commit_index)
-            self._db.execute("UPDATE standing SET term = ?, voted_for = ?, commit_index = ?", standing)
-            self._db.execute("COMMIT")
-        self.synced_index = self.last_index
+            self._commit()
+        return True
+
+    def flush(self) -> None:
+        """Make durable what was written, and then tell the side mark. From any thread, while nothing else is asked.
+
+        Blocks: for one fsync, or two where a term, a vote or the floor changed.
+
+        Raises:
+            FailStop: as `sync`; it is never tried again.
+        """
+        with Unfailing("flushing raft.db"):
+            self._wal_flush()
+        self._put_mark(durably=self._claims_unsynced or self.floor != self._mark.newest.floor)
+
+    def flushed(self) -> None:
+        """Note that memory, unchanged since `write`, is durable now."""
+        self.synced_index, self.synced_term = self.last_index, self.term
         self._cut_from = None
         self._compacted = False
         self._unsynced = self._claims_unsynced = False
 
+    def _commit(self) -> None:
+        """End a transaction that changes log, term or vote."""
+        self._syncs += 1
+        standing = (self.term, self.voted_for, self.commit_index, self._syncs)
+        self._db.execute("UPDATE standing SET term = ?, voted_for = ?, commit_index = ?, syncs = ?", standing)
+        self._db.execute("COMMIT")
+
+    def _put_mark(self, *, durably: bool) -> None:
+        with Unfailing("writing the side mark"):
+            self._mark.put(Mark(self._syncs, self.term, self.last_index, self.floor), durably=durably)
+
     def close(self) -> None:
-        """Close the file; what was not synced is gone, as after a crash."""
+        """Close the files; what was not synced is gone, as after a crash."""
+        self._wal_flush.close()
         self._db.close()
+        self._mark.close()

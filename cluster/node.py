@@ -12,10 +12,12 @@ from typing import Final, Self, TypeVar
 import structlog
 
 from cluster.compaction import DEFAULT_BOUNDS, Bounds
+from cluster.flushing import Flusher
 from cluster.identity import FolderLock
+from cluster.linked import Linked
 from cluster.opening import open_folder
 from cluster.outcome import Applied
-from cluster.ports import Clock, Identity, Leadership, Link, PeerClock, Randomness, StateMachine, Status, Timing
+from cluster.ports import Clock, Identity, Leadership, PeerClock, Randomness, StateMachine, Status, Timing
 from cluster.proposals import Answer, Outcome
 from cluster.replica import Replica
 from cluster.room import FreeBytes
@@ -25,21 +27,20 @@ T = TypeVar("T")
 _log = structlog.get_logger("cluster.node")
 
 
-class Node:
+class Node(Linked):
     """One voter. All methods belong to the thread of one event loop.
 
     Attributes:
         identity: who this disk is.
     """
 
-    def __init__(self, replica: Replica, lock: FolderLock, tick_s: float, executor: Executor) -> None:
+    def __init__(self, replica: Replica, lock: FolderLock, tick_s: float, executor: Executor, clock: Clock) -> None:
         """Take over an open replica, its executor and the lock of its folder; most callers want `open()`."""
+        super().__init__(replica)
         self.identity: Final[Identity] = replica.identity
-        self._replica = replica
         self._lock = lock
-        self._executor = executor
+        self._executor, self._flusher, self._ticking = executor, Flusher(clock), asyncio.Lock()
         self._tick_s = tick_s
-        self._wake = asyncio.Event()
         self._changed = asyncio.Event()
         self._seen = replica.leadership
         self._seen_leader: str | None = None
@@ -91,7 +92,7 @@ class Node:
             bounds=bounds,
             free_bytes=free_bytes,
         )
-        return cls(replica, lock, timing.tick_s, executor)
+        return cls(replica, lock, timing.tick_s, executor, clock)
 
     async def run(self) -> None:
         """Tick on every event and every `tick_s`, until `close()` or cancellation.
@@ -100,11 +101,20 @@ class Node:
             FailStop: the process must end without answering anything more; no tick follows.
         """
         while not self._closing:
-            again = self._replica.tick()
+            again = await self._tick()
             self._publish()
             if again:
                 self._wake.set()
             await self._pause()
+
+    async def _tick(self) -> bool:
+        async with self._ticking:
+            step = self._replica.step()
+            try:
+                while True:
+                    await self._flusher.run(next(step))
+            except StopIteration as end:
+                return bool(end.value)
 
     async def _pause(self) -> None:
         """Wait for an event, at most one tick; always gives other tasks a turn."""
@@ -145,35 +155,11 @@ class Node:
         self._closing = True
         self._wake.set()
         self._ring()
-        self._replica.close()
+        async with self._ticking:
+            await self._flusher.close()  # a tick that was cancelled may have left its flush behind
+            self._replica.close()
         await asyncio.to_thread(self._executor.shutdown, cancel_futures=True)  # a copy under way still reads the folder
         self._lock.release()
-
-    # ---- the transport's side
-
-    def hello(self, nonce: bytes) -> bytes:
-        """Return the first frame for a new link; `nonce` is 16 random bytes, fresh for it."""
-        return self._replica.hello(nonce)
-
-    def connected(self, link: Link) -> None:
-        """A link is up, both hellos checked; an older link of the same peer counts as ended."""
-        self._replica.connected(link)
-        self._wake.set()
-
-    def received(self, link: Link, frame: bytes) -> None:
-        """A frame came in."""
-        self._replica.received(link, frame)
-        self._wake.set()
-
-    def disconnected(self, link: Link) -> None:
-        """A link ended."""
-        self._replica.disconnected(link)
-        self._wake.set()
-
-    def refused(self, peer: str) -> None:
-        """A fresh connection to a peer's address was refused, now that its link has ended: no process is there."""
-        self._replica.refused(peer)
-        self._wake.set()
 
     # ---- the callers' side
 
@@ -207,6 +193,29 @@ class Node:
             OutcomeUnknown: leadership ended.
         """
         return (await self._answered(self._replica.barrier)).index
+
+    async def replace(self, name: str, disk_id: str, within_s: float = math.inf) -> int:
+        """Have a voter's disk replaced, and return the index of the entry that names the new one.
+
+        From then on the old disk never counts again, and the new one does once it has caught up to that entry.
+
+        Args:
+            name: the voter.
+            disk_id: its new disk, made by `identity.create_disk` and linked to this voter, which leads.
+            within_s: as in `propose`.
+
+        Blocks: as `propose`.
+        Idempotent: a disk that is named already is answered with its index at once, by any voter.
+
+        Raises:
+            NotApplied: it cannot be replaced, or not now; the text says why and what to do.
+            OutcomeUnknown: the entry may be committed now, later or never; ask again.
+        """
+        seat = self._replica.roll.seat(name)
+        if seat is not None and seat.disk_id == disk_id:
+            return seat.since
+        _log.warning("replace a disk", voter=name, disk=disk_id)
+        return (await self._answered(lambda answer: self._replica.replace(name, disk_id, answer, within_s))).index
 
     async def read(self, query: Callable[[sqlite3.Connection], T]) -> T:
         """Run a query on this voter's state of committed ticks, in one snapshot; it cannot write.

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 
-from cluster import checkpoint_store, log_store
+from cluster import checkpoint_store, log_tables
 from cluster.audit import check_library
 from cluster.checkpoint_store import CheckpointStore
 from cluster.compaction import Bounds
@@ -43,7 +43,7 @@ def open_folder(
     try:
         identity = read_identity(data_dir)
         check_identity(identity, data_dir, name=name, cluster_id=cluster_id, members=members)
-        log = LogStore(data_dir / log_store.FILE_NAME)
+        log = LogStore(data_dir / log_tables.FILE_NAME)
         opened.append(log)
         checkpoint = CheckpointStore(data_dir / checkpoint_store.FILE_NAME, identity, machine, log.first_index)
         opened.append(checkpoint)

@@ -27,6 +27,7 @@ class Why(Enum):
     TOO_LARGE = "too_large"
     STORE_FULL = "store_full"
     FAILED_TRIAL = "failed_trial"  # applying it would have stopped every voter; repeating it does not help
+    NO_REPLACEMENT = "no_replacement"  # a voter's disk cannot be replaced as asked, or not now
     NOT_YET = "not_yet"  # not every voter's program can apply a command of its version
     EXPIRED = "expired"  # its deadline passed while it waited to be appended
     CLOSED = "closed"

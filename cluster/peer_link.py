@@ -28,17 +28,17 @@ class PeerLink:
     Frames leave in the order of `send`. The link ends once, for one reason, and delivers nothing after that.
     """
 
-    def __init__(self, socket: Socket, *, peer: str, session: str, queue_bytes: int) -> None:
+    def __init__(self, socket: Socket, *, hello: frames.Hello, session: str, queue_bytes: int) -> None:
         """Take over a greeted socket.
 
         Args:
             socket: the WebSocket; closed by the time `run` returns.
-            peer: name of the voter at the other end.
+            hello: what the voter at the other end said it is.
             session: identity of this connection.
             queue_bytes: how much may wait to be sent; more ends the link.
         """
         self._socket = socket
-        self._peer = peer
+        self._peer, self._disk_id = hello.name, hello.disk_id
         self._session = session
         self._queue_bytes = queue_bytes
         self._queue: deque[bytes] = deque()
@@ -52,6 +52,11 @@ class PeerLink:
     def peer(self) -> str:
         """Name of the voter at the other end."""
         return self._peer
+
+    @property
+    def disk_id(self) -> str:
+        """Identity of the disk at the other end, as its hello said."""
+        return self._disk_id
 
     @property
     def session(self) -> str:

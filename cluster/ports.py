@@ -42,6 +42,11 @@ class Link(Protocol):
         ...
 
     @property
+    def disk_id(self) -> str:
+        """Identity of the disk at the other end, as its hello said."""
+        ...
+
+    @property
     def session(self) -> str:
         """Identity of this connection, the same at both ends, never used again."""
         ...
@@ -84,14 +89,15 @@ class StateMachine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who this disk is, as written at genesis and never changed.
+    """Who this disk is, as written when it was made and never changed.
 
     Attributes:
         cluster_id: lower-case UUID of the cluster.
         generation: restore generation, from 1.
         name: this voter's name.
-        disk_id: identity of this disk, 32 hex digits drawn at genesis.
-        members: every voter's name, this one's included, with its disk's identity.
+        disk_id: identity of this disk, 32 hex digits drawn when it was made.
+        members: every voter's name, this one's included, with its disk's identity; of a disk that was made later, to
+            replace another one, those of all others are unknown and empty.
     """
 
     cluster_id: str
@@ -99,6 +105,11 @@ class Identity:
     name: str
     disk_id: str
     members: Mapping[str, str]
+
+    @property
+    def at_genesis(self) -> bool:
+        """Whether this disk was there when the cluster began."""
+        return all(self.members.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +147,19 @@ class Leadership:
 
 @dataclass(frozen=True, slots=True)
 class PeerStatus:
-    """What this voter knows of another one (or of itself)."""
+    """What this voter knows of another one (or of itself).
+
+    Attributes:
+        disk_id: the disk that speaks now, "" while it is not linked.
+        suffrage: what its word is worth: "voter" counts; "catching_up" is accepted and does not count yet;
+            "not_accepted" is a disk that no entry names; "retired" was replaced; "" while it is not linked.
+    """
 
     name: str
     connected: bool
     applied_index: int
+    disk_id: str = ""
+    suffrage: str = ""
 
 
 @dataclass(frozen=True, slots=True)

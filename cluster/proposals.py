@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from cluster.frames import MAX_COMMAND_BYTES, NO_OP, RAISE_BYTES, REGULAR, raise_to
-from cluster.log_store import Entry
+from cluster.frames import CONFIGURE, MAX_COMMAND_BYTES, NO_OP, RAISE_BYTES, REGULAR, raise_to
+from cluster.log_mirror import Entry
 from cluster.outcome import Applied, FailStop, NotApplied, OutcomeUnknown, Why
 
 MAX_PROPOSALS: Final = 1024  # queued and pending together
@@ -54,13 +54,14 @@ class Proposals:
         """Whether something waits that the next tick may append or refuse."""
         return bool(self._queued) and not self.held
 
-    def offer(self, command: bytes, answer: Answer, expires_mono_s: float = _NEVER) -> None:
-        """Queue a command of the state machine for the next tick.
+    def offer(self, command: bytes, answer: Answer, expires_mono_s: float = _NEVER, kind: bytes = REGULAR) -> None:
+        """Queue a command for the next tick.
 
         Args:
-            command: in the words of the state machine.
+            command: in the words of the state machine, or of whoever knows its kind.
             answer: called once, unless this raises.
             expires_mono_s: when it is to be answered at the latest, whatever is known then.
+            kind: its first byte in the log.
 
         Raises:
             NotApplied: it is too large, or too much waits already; `answer` is not called then.
@@ -68,8 +69,8 @@ class Proposals:
         if len(command) > MAX_COMMAND_BYTES:
             raise NotApplied(Why.TOO_LARGE, f"{len(command)} bytes; at most {MAX_COMMAND_BYTES} fit")
         self._refuse_overflow(len(command))
-        self._bytes += len(REGULAR) + len(command)
-        self._queued.append(Proposal(REGULAR + command, [answer], expires_mono_s))
+        self._bytes += len(kind) + len(command)
+        self._queued.append(Proposal(kind + command, [answer], expires_mono_s))
         self._earliest_mono_s = min(self._earliest_mono_s, expires_mono_s)
 
     def offer_barrier(self, answer: Answer) -> None:
@@ -84,6 +85,11 @@ class Proposals:
             self._queued_barrier = Proposal(NO_OP)
             self._queued.append(self._queued_barrier)
         self._queued_barrier.answers.append(answer)
+
+    @property
+    def configuring(self) -> bool:
+        """Whether an entry that names another disk waits to be appended."""
+        return any(proposal.command[:1] == CONFIGURE for proposal in self._queued)
 
     def offer_raise(self, version: int) -> None:
         """Queue an entry that raises the cluster version; nobody waits for it."""

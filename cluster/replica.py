@@ -3,17 +3,18 @@
 No asyncio, thread or timer in here: a simulator drives it on virtual time exactly as `cluster/node.py` does.
 """
 
-import math
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from concurrent.futures import Executor
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from cluster import digests as compared
 from cluster.checkpoint_store import CheckpointStore
 from cluster.compaction import DEFAULT_BOUNDS, Bounds
+from cluster.desk import Desk
 from cluster.events import Came, Down, Event, HandOver, Refused, Resign, Up
 from cluster.frames import Append, Consensus, Digests, Frame, Full, Malformed, decode_frame_of
+from cluster.franchise import Franchise
 from cluster.inbox import Inbox
 from cluster.installing import settle_pair
 from cluster.journal import JournalFace
@@ -21,21 +22,22 @@ from cluster.library import borrowed
 from cluster.log_store import LogStore
 from cluster.outbox import Outbox
 from cluster.outcome import FailStop, NotApplied, Why
-from cluster.ports import Clock, Identity, Leadership, Link, PeerClock, Randomness, Status, Timing
-from cluster.profile import hello_of, status_of
-from cluster.proposals import Answer, Proposals
+from cluster.plausible import implausible
+from cluster.ports import Clock, Identity, Link, Randomness, Timing
+from cluster.profile import Profile
+from cluster.proposals import Proposals
 from cluster.room import FreeBytes, Room, boundless
 from cluster.roster import Roster
 from cluster.standing import Introductions
 from cluster.unfailing import Unfailing
-from cluster.upgrade import check_version, offer_raise
+from cluster.upgrade import offer_raise
 from cluster.upkeep import Upkeep
 from cluster.voter import Voter
 
 T = TypeVar("T")
 
 
-class Replica(Inbox):
+class Replica(Inbox, Profile, Desk):
     """One voter between its links, its two stores and its callers.
 
     Attributes:
@@ -60,72 +62,61 @@ class Replica(Inbox):
         Raises:
             Unfit: the checkpoint does not belong to the log; nothing was changed.
         """
-        super().__init__(clock)
+        Inbox.__init__(self, clock)
         settle_pair(log, checkpoint)
-        self.identity: Final = identity
         self.refused_frames = 0
-        self._log, self._checkpoint = log, checkpoint
+        franchise = Franchise(identity, log, checkpoint)
         self._clock, self._randomness = clock, randomness
-        self._roster = Roster([member for member in identity.members if member != identity.name])
-        self._outbox = Outbox(self._roster.links, clock)
+        roster = Roster([member for member in identity.members if member != identity.name])
+        self._outbox = Outbox(roster.links, clock)
         self._proposals = Proposals()
         self._room = Room(free_bytes)
         self._digests = compared.Digests(identity.name, identity.members)
         self._introductions = Introductions(log, checkpoint, self._outbox, clock)
-        self._cut_short = self._closed = False
+        self._cut_short = self._flushing = self._closed = False
         with borrowed(clock, randomness, JournalFace(log)):
-            self._voter = Voter(
+            voter = Voter(
                 name=identity.name,
                 members=sorted(identity.members),
                 log=log,
                 checkpoint=checkpoint,
+                franchise=franchise,
                 proposals=self._proposals,
                 post=self._outbox.post,
                 clock=clock,
                 timing=timing,
             )
+        Profile.__init__(self, identity, log, checkpoint, voter, roster, franchise)
         self._upkeep = Upkeep(
             identity,
             log,
             checkpoint,
-            self._voter,
+            voter,
             self._outbox.post,
             clock=clock,
             executor=executor,
             bounds=bounds,
             room=self._room,
-            roster=self._roster,
+            roster=roster,
             digests=self._digests,
         )
-
-    # ---- the callers
-
-    def propose(self, command: bytes, answer: Answer, within_s: float = math.inf, version: int = 1) -> None:
-        """Queue a command; `answer` is called exactly once, from a later tick or from `close()`.
-
-        With `within_s` it is answered at the first tick after that time, whatever is known then. A command of a later
-        `version` than the cluster's is refused.
-
-        Raises:
-            NotApplied: it was not queued, and `answer` is never called.
-        """
-        self._refuse_unless_leading()
-        check_version(version, self._checkpoint)
-        self._proposals.offer(command, answer, self._clock.mono_s() + within_s)
-
-    def barrier(self, answer: Answer) -> None:
-        """Queue a no-op of the current term; answered as a proposal, with result None.
-
-        Raises:
-            NotApplied: it was not queued, and `answer` is never called.
-        """
-        self._refuse_unless_leading()
-        self._proposals.offer_barrier(answer)
 
     # ---- the tick
 
     def tick(self) -> bool:
+        """Take one step at once, flush included; returns and raises as `step`."""
+        step = self.step()
+        try:
+            while True:
+                next(step)()
+        except StopIteration as end:
+            return bool(end.value)
+
+    def step(self) -> Generator[Callable[[], None], None, bool]:
         """Take one step; whatever claims durability leaves only after the commit that made it true.
+
+        Yields at most once: a flush, for the caller to carry out, in any thread, before it goes on. Meanwhile events
+        and proposals only queue, and nothing was said yet that is not on disk.
 
         Returns:
             Whether there is work left that waits for nobody: tick again at once.
@@ -142,12 +133,17 @@ class Replica(Inbox):
             self._upkeep.before_tick()
             self._proposals.expire(self._clock.mono_s())
             with borrowed(self._clock, self._randomness):
-                self._take_inbox()
+                while self._inbox:
+                    self._take_event(self._inbox.popleft())
                 self._say_standing()
                 self._act()
             if not self._log.claims_unsynced:
                 self._outbox.release_early(self._checkpoint.applied_index)
-            self._log.sync()
+            if self._log.write():
+                self._flushing = True
+                yield self._log.flush
+                self._flushing = False
+                self._log.flushed()
             self._checkpoint.commit()
             self._upkeep.after_commit()
             self._outbox.release(self._checkpoint.applied_index)
@@ -162,12 +158,8 @@ class Replica(Inbox):
             self._voter.resign()  # and no tick: time finds it stalled once there is room again
             self._proposals.refuse(Why.STORE_FULL)
         else:
-            may_stand = self._roster.may_stand(self._log.term, self._log.last_index)
+            may_stand = self._roster.may_stand(self._log.term, self._log.last_index, self._franchise.named)
             self._voter.tick(may_stand=may_stand, able=self._roster.able())
-
-    def _take_inbox(self) -> None:
-        while self._inbox:
-            self._take_event(self._inbox.popleft())
 
     def _take_event(self, event: Event) -> None:
         match event:
@@ -188,14 +180,14 @@ class Replica(Inbox):
                     self._voter.refused(peer)
 
     def _take_link(self, link: Link) -> None:
-        if not self._roster.knows(link):
-            link.close(f"{link.peer} is no member of this cluster")
+        stranger = None if self._roster.knows(link) else f"{link.peer} is no member of this cluster"
+        if (why := stranger or self._franchise.refusal(link.peer, link.disk_id)) is not None:
+            link.close(why)
             return
-        older = self._roster.links.get(link.peer)
-        if older is not None:
+        if (older := self._roster.links.get(link.peer)) is not None:
             self._drop_link(older)
         self._roster.link_up(link)
-        self._voter.connected(link.peer)
+        self._voter.connected(link.peer, link.disk_id)
         self._digests.forget(link.peer)
         self._introductions.tell(link.peer, self._voter.term)
 
@@ -211,8 +203,13 @@ class Replica(Inbox):
         except Malformed:
             self.refused_frames += 1
             return
+        if (why := implausible(frame, self._voter.term, self._voter.role, self._log.last_index)) is not None:
+            self._drop_link(link)
+            link.close(f"{link.peer} {why}")
+            return
         self._roster.heard(link.peer, frame, mono_s)
-        if isinstance(frame.message, Digests):
+        self._franchise.heard(link.peer, frame.applied_index)
+        if isinstance(frame.message, Digests) and self._franchise.named(link.peer):
             self._digests.heard(link.peer, frame.message.claims, self._voter.leader)
         if self._room.full:
             self._decline(link.peer, frame)
@@ -231,26 +228,18 @@ class Replica(Inbox):
         if self._introductions.come_due():
             self._digests.heard(self.identity.name, self._checkpoint.claims(), self._voter.leader)
             if self._voter.role == "leader":
-                offer_raise(self._proposals, self._checkpoint, self._roster)
-            for peer in self._roster.links:
-                self._introductions.tell(peer, self._voter.term)
-
-    # ---- between ticks, when memory and disk agree
-
-    @property
-    def leadership(self) -> Leadership:
-        """Term and role; a hint, never a fence."""
-        return Leadership(self._voter.term, self._voter.role)
-
-    @property
-    def leader(self) -> str | None:
-        """Who leads, as far as this voter has heard; a hint too."""
-        return self._voter.leader
+                offer_raise(self._proposals, self._checkpoint, self._roster, self._voter.counting)
+            for link in list(self._roster.links.values()):
+                if (why := self._franchise.refusal(link.peer, link.disk_id)) is not None:
+                    self._drop_link(link)
+                    link.close(why)
+                else:
+                    self._introductions.tell(link.peer, self._voter.term)
 
     @property
     def trouble(self) -> str | None:
         """Why this voter is not ready, in words for a person; None while it can do its part."""
-        return self._room.trouble or self._digests.dispute
+        return self._room.trouble or self._log.trouble or self._digests.dispute or self._franchise.trouble
 
     def read(self, query: Callable[[sqlite3.Connection], T]) -> T:
         """Run a query on the state of committed ticks, in one snapshot.
@@ -261,18 +250,6 @@ class Replica(Inbox):
         if self._closed:
             raise NotApplied(Why.CLOSED, "the voter is closed")
         return self._checkpoint.read(query)
-
-    def hello(self, nonce: bytes) -> bytes:
-        """Return the first frame for a new link; `nonce` is 16 random bytes, fresh for it."""
-        return hello_of(self.identity, self._log, nonce)
-
-    def clocks(self) -> tuple[PeerClock, ...]:
-        """Return the newest wall clock of each peer heard."""
-        return self._roster.clocks()
-
-    def status(self) -> Status:
-        """Return this voter's own view."""
-        return status_of(self.identity, self._voter, self._log, self._checkpoint, self._roster, self.trouble)
 
     def close(self) -> None:
         """Answer everybody and close the stores. Idempotent.
@@ -290,11 +267,3 @@ class Replica(Inbox):
         self._proposals.settle()
         self._checkpoint.close()
         self._log.close()
-
-    def _refuse_unless_leading(self) -> None:
-        if self._closed or self._cut_short:
-            raise NotApplied(Why.CLOSED, "the voter is closed")
-        if self._room.full:
-            raise NotApplied(Why.STORE_FULL, str(self._room.trouble))
-        if self._voter.role != "leader":
-            raise NotApplied(Why.NOT_LEADER, f"{self._voter.leader or 'nobody'} leads as far as this voter knows")

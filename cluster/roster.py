@@ -1,6 +1,6 @@
 """Who is linked to this voter now, and what each peer last said of itself."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -67,31 +67,33 @@ class Roster:
             case _:
                 pass
 
-    def may_stand(self, term: int, last_index: int) -> bool:
+    def may_stand(self, term: int, last_index: int, named: Callable[[str], bool]) -> bool:
         """Whether a voter with such a log may call an election.
 
-        Without history it may only if every peer is linked and has said over that link that it has none either: a
-        cluster that has one must not be outvoted by empty disks.
+        Without history it may only if every peer is linked with its disk of the genesis (`named`) and has said over
+        that link that it has none either: a cluster that has one must not be outvoted by empty disks.
         """
         return (term, last_index) != (0, INITIAL_INDEX) or all(
-            peer in self.links and heard.at_genesis for peer, heard in self._heard.items()
+            peer in self.links and heard.at_genesis and named(peer) for peer, heard in self._heard.items()
         )
 
     def able(self) -> tuple[str, ...]:
         """Return the linked peers that are not known to be full: a full one neither votes nor leads."""
         return tuple(peer for peer, heard in self._heard.items() if peer in self.links and not heard.full)
 
-    def common_version(self) -> int:
-        """Return the highest version that every peer has announced over its link; 0 while one is not there."""
-        return min((heard.version for heard in self._heard.values()), default=_ALONE)
+    def common_version(self, counting: Collection[str]) -> int:
+        """Return the highest version that every peer has announced over its link; 0 while one is not there, or counts not."""
+        announced = (heard.version if peer in counting else 0 for peer, heard in self._heard.items())
+        return min(announced, default=_ALONE)
 
     def clocks(self) -> tuple[PeerClock, ...]:
         """Return the newest wall clock of each peer heard."""
         return tuple(heard.clock for heard in self._heard.values() if heard.clock is not None)
 
-    def statuses(self) -> tuple[PeerStatus, ...]:
-        """Return what is known of each peer."""
+    def statuses(self, suffrage: Callable[[str, str], str]) -> tuple[PeerStatus, ...]:
+        """Return what is known of each peer; `suffrage` tells what the word of a linked one's disk is worth."""
+        disks = {peer: self.links[peer].disk_id if peer in self.links else "" for peer in self._heard}
         return tuple(
-            PeerStatus(peer, connected=peer in self.links, applied_index=heard.applied_index)
-            for peer, heard in self._heard.items()
+            PeerStatus(peer, disk != "", self._heard[peer].applied_index, disk, suffrage(peer, disk) if disk else "")
+            for peer, disk in disks.items()
         )

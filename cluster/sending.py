@@ -16,6 +16,8 @@ from cluster.pieces import Piece, PieceKept
 from cluster.ports import Clock
 from cluster.snapshot_copy import OUTGOING, Copy, make_copy
 
+MOST_RESTS: Final = 30  # the longest pause between two tries, in lengths of a stall: five minutes
+
 _log = structlog.get_logger("cluster.snapshot")
 
 
@@ -38,6 +40,14 @@ class _Transfer:
     matched: int = 0
 
 
+@dataclass(slots=True)
+class _Rest:
+    """How long one voter is left alone, after it did not take what it was sent over its link."""
+
+    length_s: float
+    until_mono_s: float
+
+
 class Sending:
     """Every snapshot on its way; the log is pinned for them."""
 
@@ -47,6 +57,7 @@ class Sending:
         self._target: Final = source.with_name(OUTGOING)
         self._now_s, self._executor, self._bounds = clock.mono_s, executor, bounds
         self._transfers: dict[str, _Transfer] = {}
+        self._rests: dict[str, _Rest] = {}
         self._job: Future[Copy] | None = None
         self._copy: Copy | None = None
         self._pin = 0
@@ -80,10 +91,15 @@ class Sending:
         """
         self._collect()
         for name, transfer in list(self._transfers.items()):
-            if name not in matched or self._ended(transfer, matched[name], last, lagging=name in lagging):
+            if name not in matched or self._caught_up(transfer, matched[name], last, lagging=name in lagging):
                 del self._transfers[name]
+                if name not in lagging:
+                    self._rests.pop(name, None)
+            elif self._now_s() - transfer.moved_mono_s > self._bounds.stall_s:
+                del self._transfers[name]
+                self._rest(name)
         for name in lagging:
-            if name not in self._transfers and self._now_s() >= self._not_before_mono_s:
+            if name not in self._transfers and self._now_s() >= self._not_before(name):
                 self._transfers[name] = _Transfer(self._now_s())
         if not self._transfers:
             self._discard()
@@ -95,15 +111,25 @@ class Sending:
     def _wanted(self) -> bool:
         return any(transfer.goal is None for transfer in self._transfers.values())
 
-    def _ended(self, transfer: _Transfer, matched: int, last: int, *, lagging: bool) -> bool:
-        """Tell whether a voter has caught up, or has stopped moving and must be tried anew."""
+    def _not_before(self, name: str) -> float:
+        rest = self._rests.get(name)
+        return self._not_before_mono_s if rest is None else max(self._not_before_mono_s, rest.until_mono_s)
+
+    def _rest(self, name: str) -> None:
+        """Leave a voter alone that does not take what it is sent, for longer each time: meanwhile it pins nothing."""
+        before, least_s = self._rests.get(name), self._bounds.stall_s
+        length_s = least_s if before is None else min(2 * before.length_s, MOST_RESTS * least_s)
+        self._rests[name] = _Rest(length_s, self._now_s() + length_s)
+        _log.warning("snapshot not taken", voter=name, next_try_s=length_s)
+
+    def _caught_up(self, transfer: _Transfer, matched: int, last: int, *, lagging: bool) -> bool:
+        """Note how far a voter is; tell whether it needs nothing more, or another copy."""
         if not lagging and transfer.goal is None:
             transfer.goal = last
         if matched > transfer.matched or self._job is not None:
             transfer.matched = max(matched, transfer.matched)
             transfer.moved_mono_s = self._now_s()
-        caught_up = transfer.goal is not None and (lagging or matched >= transfer.goal)
-        return caught_up or self._now_s() - transfer.moved_mono_s > self._bounds.stall_s
+        return transfer.goal is not None and (lagging or matched >= transfer.goal)
 
     def pieces(self, post: Callable[[str, Piece], None]) -> None:
         """Hand out what fits every voter's window."""
@@ -146,11 +172,13 @@ class Sending:
     def drop(self, name: str) -> None:
         """A link ended: what was on its way is lost, and a new link begins anew."""
         self._transfers.pop(name, None)
+        self._rests.pop(name, None)
 
     def stop(self) -> None:
         """This voter does not lead: end everything."""
         self._collect()
         self._transfers.clear()
+        self._rests.clear()
         self._discard()
 
     def _collect(self) -> None:

@@ -5,18 +5,20 @@ they would stop. So commands of a version are taken only when that version is co
 committed version does not start on this checkpoint.
 """
 
+from collections.abc import Collection
+
 from cluster.checkpoint_store import CheckpointStore
 from cluster.outcome import NotApplied, Why
 from cluster.proposals import Proposals
 from cluster.roster import Roster
 
 
-def offer_raise(proposals: Proposals, checkpoint: CheckpointStore, roster: Roster) -> None:
-    """Queue the entry that raises the version, if every voter is linked and has announced a higher one.
+def offer_raise(proposals: Proposals, checkpoint: CheckpointStore, roster: Roster, counting: Collection[str]) -> None:
+    """Queue the entry that raises the version, if every voter is linked, counts, and has announced a higher one.
 
     Repeated until it is applied; the version never falls, so a repeat changes nothing.
     """
-    version = min(checkpoint.supported_version, roster.common_version())
+    version = min(checkpoint.supported_version, roster.common_version(counting))
     if version > checkpoint.cluster_version:
         proposals.offer_raise(version)
 

@@ -157,9 +157,10 @@ class Upkeep:
             self._send()
         else:
             self._sending.stop()
-        if self._backfill is None and self._now_s() >= self._not_before_mono_s and self._due():
+        if self._backfill is None and self._now_s() >= self._not_before_mono_s:
             self._not_before_mono_s = self._now_s() + PERIOD_S
-            self._backfill = self._executor.submit(self._copy_wals)
+            if self._due():
+                self._backfill = self._executor.submit(self._copy_wals)
 
     def _send(self) -> None:
         """Help whoever lags and has room for it, while this disk has room for the copy too."""
@@ -174,14 +175,11 @@ class Upkeep:
         self._sending.pieces(lambda peer, piece: self._post(peer, self._voter.term, piece))
 
     def _due(self) -> bool:
-        if not self._room.has(self._wal_bytes() - MOVABLE_BYTES):
+        sizes = wal.size(self._log_path), wal.size(self._checkpoint.path)
+        if not self._room.has(sum(sizes) - MOVABLE_BYTES):
             return False
-        if self._checkpoint.applied_index - self._checkpoint.durable_index >= self._bounds.every_entries:
-            return True
-        return max(wal.size(self._log_path), wal.size(self._checkpoint.path)) >= self._bounds.wal_bytes
-
-    def _wal_bytes(self) -> int:
-        return wal.size(self._log_path) + wal.size(self._checkpoint.path)
+        behind = self._checkpoint.applied_index - self._checkpoint.durable_index
+        return behind >= self._bounds.every_entries or max(sizes) >= self._bounds.wal_bytes
 
     def _copy_wals(self) -> None:
         wal.backfill(self._log_path)

@@ -13,16 +13,17 @@ from pysyncobj import SyncObj
 from cluster.checkpoint_store import CheckpointStore
 from cluster.elections import Elections, View
 from cluster.following import judge
-from cluster.frames import Alive, Append, Conflict, Consensus, Matched, RequestVote, TimeoutNow, Vote
+from cluster.frames import Alive, Append, Conflict, Consensus, Matched, RequestVote, TimeoutNow, Vote, WouldVote
+from cluster.franchise import Franchise
 from cluster.handover import NOBODY, Handover
 from cluster.intake import append_queued
 from cluster.library import CANDIDATE, FOLLOWER, LEADER, ROLES, Peer, Post, Wire, configuration
 from cluster.log_store import LogStore
 from cluster.outcome import FailStop, Why
-from cluster.pace import due
+from cluster.pace import News, due
 from cluster.ports import Clock, Timing
+from cluster.progress import Followers
 from cluster.proposals import Proposals
-from cluster.window import Window
 
 
 class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
@@ -44,7 +45,6 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
     _SyncObj__raftLastApplied: int
     _SyncObj__raftLeader: Peer | None
     _SyncObj__raftMatchIndex: dict[Peer, int]
-    _SyncObj__raftNextIndex: dict[Peer, int]
     _SyncObj__raftState: int
     _SyncObj__votedForNodeId: str | None
 
@@ -55,19 +55,21 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
         members: Sequence[str],
         log: LogStore,
         checkpoint: CheckpointStore,
+        franchise: Franchise,
         proposals: Proposals,
         post: Post,
         clock: Clock,
         timing: Timing,
     ) -> None:
         """Continue from what the disk says (`library.borrowed` has lent the log to the constructor)."""
-        self._log, self._checkpoint, self._proposals, self._post = log, checkpoint, proposals, post
+        self._log, self._checkpoint, self._franchise = log, checkpoint, franchise
+        self._proposals, self._post = proposals, post
         self._now_s, self._timing = clock.mono_s, timing
         self._peers = {member: Peer(member, rank) for rank, member in enumerate(sorted(members))}
         own, peers = self._peers.pop(name), list(self._peers.values())
         self._elections = Elections(name, members, timing, self._SyncObj__generateRaftTimeout, clock.mono_s())
-        self.handover, self._windows = Handover(len(members), timing), {peer: Window() for peer in peers}
-        self._told = (0, 0)  # last index and commit index that went out to everybody
+        self.handover, self._followers = Handover(len(members), timing), Followers(list(self._peers), franchise)
+        self._news = News(timing.tick_s)
         log.set_commit(max(log.commit_index, checkpoint.applied_index))
         self._wire = Wire(post)
         super().__init__(own, peers, conf=configuration(timing), nodeClass=Peer, transport=self._wire)
@@ -105,19 +107,18 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
         """
         self._campaign(may_stand=may_stand)
         self._hand_over(able)
+        for name, matched in self._followers.counted().items():
+            self._SyncObj__raftMatchIndex[self._peers[name]] = matched
         self.doTick(0.0)
         self._tell_news()
 
     # ---- links
 
-    def connected(self, name: str) -> None:
-        """A new link to a peer is up; what an older one carried is lost."""
-        peer = self._peers[name]
-        SyncObj._SyncObj__onNodeConnected(self, peer)
-        self._windows[peer].clear()
-        if self._SyncObj__raftState == LEADER:  # what was on its way over the old link is lost
-            self._SyncObj__raftNextIndex[peer] = (self._SyncObj__raftMatchIndex[peer] or self._log.last_index) + 1
-            self._told = (0, 0)
+    def connected(self, name: str, disk_id: str) -> None:
+        """A new link to a peer's disk is up; what an older one carried is lost, and another disk acknowledged nothing."""
+        SyncObj._SyncObj__onNodeConnected(self, self._peers[name])
+        self._followers.link_up(name, disk_id, self._log.last_index)
+        self._news.forget()
 
     def disconnected(self, name: str) -> None:
         """The link to a peer ended."""
@@ -140,6 +141,8 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
                 self._on_vote(peer, term)
             case Matched() | Conflict() | Alive():
                 self._on_answer(peer, term, message)
+            case WouldVote() if not self._franchise.named(name):
+                pass
             case _:
                 for answer in self._elections.hear(self._view, name, term, message):
                     self._answer(peer, answer)
@@ -154,19 +157,17 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
             self._SyncObj__setCurrentTerm(term, None)
         elif self._SyncObj__raftState == LEADER:
             raise FailStop(f"{leader.id} leads term {term}, and so does this voter")
-        self._elections.heard(leader.id, self._now_s())
-        self._postpone_election()
         self._SyncObj__setState(FOLLOWER)
-        self._SyncObj__raftLeader = leader
+        self.heed(leader.id)
         verdict = judge(append, self._log)
         if isinstance(verdict, Conflict):
             self._answer(leader, verdict)
             return
         self._log.take(verdict.fresh, verdict.truncate_from)
+        self._log.equals(term, verdict.matched, append.commit_index)
         self._answer(leader, Matched(verdict.matched))
-        if verdict.commit_index > self._SyncObj__raftCommitIndex:
-            self._SyncObj__raftCommitIndex = verdict.commit_index
-            self._log.set_commit(verdict.commit_index)
+        self._SyncObj__raftCommitIndex = max(verdict.commit_index, self._SyncObj__raftCommitIndex)
+        self._log.set_commit(self._SyncObj__raftCommitIndex)
 
     def _on_request_vote(self, candidate: Peer, term: int, request: RequestVote) -> None:
         verdict = self._elections.judge(self._view, candidate.id, term, request, self._SyncObj__votedForNodeId)
@@ -183,7 +184,7 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
 
     def _on_vote(self, voter: Peer, term: int) -> None:
         standing = self._SyncObj__raftState == CANDIDATE and term == self._SyncObj__raftCurrentTerm
-        if standing and self._elections.voted(voter.id, term):
+        if standing and self._franchise.named(voter.id) and self._elections.voted(voter.id, term):
             self._SyncObj__onBecomeLeader()
 
     def _on_answer(self, peer: Peer, term: int, answer: Matched | Conflict | Alive) -> None:
@@ -191,47 +192,39 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
             self._adopt(term)
         if self._SyncObj__raftState != LEADER or term != self._SyncObj__raftCurrentTerm:
             return  # hazard B: an answer to an earlier leadership says nothing about this one
-        self._SyncObj__lastResponseTime[peer] = self._now_s()
-        match, next_index = self._SyncObj__raftMatchIndex, self._SyncObj__raftNextIndex
-        match answer:
-            case Matched(index=index):
-                if index > self._log.last_index:
-                    raise FailStop(f"{peer.id} acknowledges {index}, the log ends at {self._log.last_index}")
-                match[peer] = max(match[peer], index)
-                next_index[peer] = max(next_index[peer], match[peer] + 1)
-                self._windows[peer].acknowledged(index)
-            case Conflict(next_index=hint):
-                next_index[peer] = max(match[peer] + 1, 2, min(next_index[peer], hint))
-                self._windows[peer].clear()
-            case Alive():
-                return
-        if self._log.first_index < next_index[peer] <= self._log.last_index:  # else only a snapshot helps, or nothing
-            self._told = (0, 0)
+        if self._followers.answered(peer.id, answer):
+            self._SyncObj__lastResponseTime[peer] = self._now_s()
+        helps = self._log.first_index < self._followers[peer.id].next_index <= self._log.last_index
+        if helps and not isinstance(answer, Alive):  # else only a snapshot does, or nothing is needed
+            self._news.forget()
 
     def _SyncObj__onBecomeLeader(self) -> None:
-        for window in self._windows.values():
-            window.clear()
+        self._followers.lead(self._log.last_index)
         SyncObj._SyncObj__onBecomeLeader(self)
         self._log.sync()  # hazard D: the library counts its leader at once, so what it counts must be on disk
 
     def _SyncObj__sendAppendEntries(self) -> None:
         self._SyncObj__newAppendEntriesTime = self._now_s() + self._timing.heartbeat_s
-        self._told = (self._log.last_index, self._SyncObj__raftCommitIndex)
+        self._news.told(self._log.last_index, self._SyncObj__raftCommitIndex)
         for peer in self._peers.values():
             if peer in self._SyncObj__connectedNodes:
-                for batch in self._windows[peer].batches(self._log, self._SyncObj__raftNextIndex[peer]):
+                for batch in self._followers[peer.id].batches(self._log):
                     self._answer(peer, batch)
-                    self._SyncObj__raftNextIndex[peer] += len(batch.entries)
 
     def progress(self) -> dict[str, tuple[int, int]]:
         """Tell a leader's view of each linked peer: how far the logs match, and its next entry."""
-        match, next_index = self._SyncObj__raftMatchIndex, self._SyncObj__raftNextIndex
-        return {peer.id: (match.get(peer, 0), next_index.get(peer, 1)) for peer in self._SyncObj__connectedNodes}
+        linked = {peer.id: self._followers[peer.id] for peer in self._SyncObj__connectedNodes}
+        return {name: (progress.matched, progress.next_index) for name, progress in linked.items()}
+
+    @property
+    def counting(self) -> frozenset[str]:
+        """The linked peers whose acknowledgements count, if this voter leads."""
+        return frozenset(peer.id for peer in self._SyncObj__connectedNodes if self._followers.counts(peer.id))
 
     def _tell_news(self) -> None:
-        """Send at once when the log grew, the commit index moved, or a peer needs other entries."""
+        """Send when the log grew, the commit index moved, or a peer needs other entries."""
         news = (self._log.last_index, self._SyncObj__raftCommitIndex)
-        if self._SyncObj__raftState == LEADER and self._told != news:
+        if self._SyncObj__raftState == LEADER and self._news.due(*news, self._now_s()):
             self._SyncObj__sendAppendEntries()
 
     def _checkCommandsToApply(self) -> None:
@@ -261,8 +254,8 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
     @property
     def _view(self) -> View:
         deadline_s, answered_s = self._SyncObj__raftElectionDeadline, tuple(self._SyncObj__lastResponseTime.values())
-        last_term, last_index = self._log.last_term, self._log.last_index
-        return View(self.role, self.term, last_term, last_index, self._now_s(), deadline_s, answered_s)
+        end, entitled = (self._log.last_term, self._log.last_index), self._log.entitled and self._franchise.entitled
+        return View(self.role, self.term, *end, self._now_s(), deadline_s, answered_s, entitled)
 
     def _campaign(self, *, may_stand: bool) -> None:
         turn = self._elections.turn(self._view, may_stand=may_stand)
@@ -273,7 +266,7 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
                 self._answer(peer, turn.canvass)
 
     def _hand_over(self, able: Collection[str]) -> None:
-        matched = {name: self._SyncObj__raftMatchIndex.get(self._peers[name], 0) for name in able}
+        matched = {name: self._followers[name].matched for name in self.counting.intersection(able)}
         heir = self.handover.heir(self._view, matched, applied_index=self._SyncObj__raftLastApplied)
         if heir is NOBODY:
             self.resign()
@@ -288,7 +281,7 @@ class Voter(SyncObj):  # type: ignore[misc]  # the library carries no types
             self._SyncObj__raftElectionDeadline += self._timing.raft_max_s  # everybody else is earlier
 
     def heed(self, name: str) -> None:
-        """Know who leads, though this voter cannot follow now."""
+        """Know who leads, whether or not this voter can follow now."""
         self._elections.heard(name, self._now_s())
         self._SyncObj__raftLeader = self._peers[name]
         self._postpone_election()

@@ -40,6 +40,10 @@ class Voter(Protocol):
         """Return this voter's first frame for a new link."""
         ...
 
+    def objection(self, hello: frames.Hello) -> str | None:
+        """Return why this voter will not speak with who sent this hello, in words for both logs; None if it will."""
+        ...
+
     def connected(self, link: Link) -> None:
         """Note that a link is up; nothing was received on it yet."""
         ...
@@ -210,18 +214,17 @@ class Peers:
         nonce = self._nonce()
         await socket.send_bytes(self._node.hello(nonce))
         hello = await _hello_from(socket, peer)
-        why = frames.check_hello(self._node.identity, hello)
+        why = self._node.objection(hello)
         if why is None and hello.name != peer:
             why = f"{hello.name} answers at the address of {peer}"
         if why is not None:
             raise Refused(why, here=True, peer=peer)
-        return self._link(socket, peer, frames.session_of(nonce, hello.nonce))
+        return self._link(socket, hello, frames.session_of(nonce, hello.nonce))
 
     async def _greet_dialer(self, socket: Socket) -> PeerLink:
         """Greet as the one who was dialled."""
         hello = await _hello_from(socket, "?")
-        own = self._node.identity
-        why = frames.check_hello(own, hello)
+        own, why = self._node.identity, self._node.objection(hello)
         if why is None and hello.name < own.name:
             why = f"{hello.name} must wait to be dialled by {own.name}, whose name sorts later"
         if why is None and not self._open:
@@ -230,10 +233,10 @@ class Peers:
             raise Refused(why, here=True, peer=hello.name)
         nonce = self._nonce()
         await socket.send_bytes(self._node.hello(nonce))
-        return self._link(socket, hello.name, frames.session_of(hello.nonce, nonce))
+        return self._link(socket, hello, frames.session_of(hello.nonce, nonce))
 
-    def _link(self, socket: Socket, peer: str, session: str) -> PeerLink:
-        return PeerLink(socket, peer=peer, session=session, queue_bytes=self._timing.queue_bytes)
+    def _link(self, socket: Socket, hello: frames.Hello, session: str) -> PeerLink:
+        return PeerLink(socket, hello=hello, session=session, queue_bytes=self._timing.queue_bytes)
 
     async def _serve(self, link: PeerLink) -> None:
         """Make this the current link of its pair, and carry its frames until it ends."""

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from cluster.frames import MAX_BATCH_BYTES, MAX_WINDOW_BYTES, Append
-from cluster.log_store import Entry, LogStore
+from cluster.log_mirror import Entry
+from cluster.log_store import LogStore
 
 MAX_BATCH_ENTRIES: Final = 4096
 ENTRY_OVERHEAD_BYTES: Final = 16  # of an entry in a frame, beside its command

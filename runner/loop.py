@@ -22,7 +22,7 @@ from runner.inbox import MAX_OP_BYTES, Entry, Inbox, answer_all, outcomes
 from runner.ports import Node
 from runner.settings import Timing
 from runner.tenure import Overtaken, Tenure
-from runner.trusted_time import Reckoning, fresh_clocks, look
+from runner.trusted_time import Reckoning, fresh_clocks, look, state_of
 from runner.view import View, Wants, read
 
 # After these the voter cannot go on under this epoch; after the others (queue or store full) the next look tries again.
@@ -169,8 +169,9 @@ class Loop:
     def _reckon(self, tenure: Tenure) -> Reckoning:
         before = tenure.reckoning
         tenure.reckoning = found = self._look(before, tenure.now_ms)
-        if found.stepped != (before is not None and before.stepped):
-            _log.warning("clock stepped" if found.stepped else "clock trusted", median_ms=found.median_ms)
+        state = state_of(found, self._timing)
+        if state is not state_of(before, self._timing):
+            _log.warning("clock", state=state.value, median_ms=found.median_ms, now_ms=found.now_ms)
         return found
 
     def _look(self, before: Reckoning | None, committed_ms: int) -> Reckoning:

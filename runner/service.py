@@ -13,6 +13,7 @@ from runner.ports import Node
 from runner.pulse import Pulse
 from runner.settings import Timing
 from runner.tenure import Tenure
+from runner.trusted_time import state_of
 
 
 class Runner:
@@ -31,6 +32,7 @@ class Runner:
         self._node = node
         self._clock = clock
         self._name = name
+        self._timing = timing
         self._pulse = Pulse(clock=clock, pulse_s=timing.pulse_s)
         self._loop = Loop(node=node, clock=clock, name=name, voters=voters, timing=timing, aim=self._pulse.aim)
         self._ownership = Ownership(node=node, loop=self._loop, clock=clock, name=name, timing=timing)
@@ -112,7 +114,6 @@ class Runner:
         ]
 
     def clock_state(self) -> str:
-        """Return `clock_stepped` while this owner does not believe the clocks, else `ok`."""
+        """Return what this owner thinks of the clocks, in the words of `ClockState`."""
         tenure = self._loop.tenure
-        stepped = tenure is not None and tenure.reckoning is not None and tenure.reckoning.stepped
-        return "clock_stepped" if stepped else "ok"
+        return state_of(tenure.reckoning if tenure is not None else None, self._timing).value

@@ -7,9 +7,18 @@ that reports and cancellations go on with a plausible instant while nothing new 
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from cluster.ports import PeerClock
 from runner.settings import Timing
+
+
+class ClockState(Enum):
+    """What an operator is told of the clocks."""
+
+    OK = "ok"
+    STEPPED = "clock_stepped"  # not believed: nothing is materialised
+    BEHIND = "clock_behind"  # believed, but earlier than what is committed: nothing falls due until they reach it
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +38,16 @@ class Reckoning:
     mono_s: float
     stepped: bool
     agreed_since_s: float | None
+
+
+def state_of(reckoning: Reckoning | None, timing: Timing) -> ClockState:
+    """Return what an operator is told; before the first look there is nothing to tell."""
+    if reckoning is None:
+        return ClockState.OK
+    if reckoning.stepped:
+        return ClockState.STEPPED
+    behind_ms = reckoning.now_ms - reckoning.median_ms
+    return ClockState.BEHIND if behind_ms > _ms(timing.clock_step_s) else ClockState.OK
 
 
 def fresh_clocks(own_wall_ms: int, peers: Iterable[PeerClock], *, mono_s: float, seen_s: float) -> tuple[int, ...]:

@@ -184,7 +184,7 @@ class StatusForm(Struct, frozen=True, kw_only=True):
         owner: name of the owning voter, or null if this one knows of none.
         workers: null where only the owner knows.
         runs: state to instants.
-        clock: `ok` or `clock_stepped`; null where only the owner knows.
+        clock: `ok`, `clock_stepped` or `clock_behind`; null where only the owner knows.
         timing: every length of time in force, seconds.
         trouble: why the asked voter is not ready, in words; null while it can do its part.
     """

@@ -59,7 +59,7 @@ class Owner(Protocol):
         ...
 
     def clock_state(self) -> str:
-        """Return `ok` or `clock_stepped`."""
+        """Return `ok`, `clock_stepped` or `clock_behind`."""
         ...
 
 

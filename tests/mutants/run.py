@@ -18,7 +18,10 @@ from tests.mutants.faults import Fault, faulty_copy, misfits, read_faults
 
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 HANG_S = 300
-STORIES = [f"tests/simulation/cluster/test_{each}.py" for each in ("stories", "elections", "snapshots")]
+STORIES = [
+    f"tests/simulation/cluster/test_{each}.py"
+    for each in ("stories", "elections", "snapshots", "going_back", "replacement")
+]
 TESTS = {"cluster": ["tests/unit/cluster", *STORIES]}
 SCRIPTED = {"cluster": "tests/simulation/cluster/hazards"}
 SIMULATIONS = {"cluster": ["tests.simulation.cluster.fuzz", "0", "99"]}

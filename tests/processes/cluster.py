@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import secrets
 import signal
 import socket
@@ -10,9 +11,15 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from functools import partial
+from io import StringIO
 from pathlib import Path
 from typing import Any, TypeVar
+from unittest.mock import patch
+
+from fencepost.client import Patience
+from fencepost.main import main
 
 T = TypeVar("T")
 
@@ -22,17 +29,22 @@ ENVIRON = {**os.environ, "PYTHONPATH": str(ROOT)}
 """The checkout that the test stands in, wherever the environment's own copy is."""
 HANG_S = 60.0
 """No step of these tests takes nearly as long; past it something hangs."""
+LOOK_MOST_S = 0.2
+
+
+BASE_PORTS = [first + rank for first in range(10_000, 32_000, 300) for rank in range(0, 100, 10)]
+"""Below the range from which the system gives ports to those who dial."""
 
 
 def free_base_port(voters: int) -> int:
-    """Return a base port whose ports for `voters` nodes can be bound now."""
-    for _ in range(500):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            base = probe.getsockname()[1]
-        ports = [base + offset + i for offset in (0, 100, 200) for i in range(1, voters + 1)]
-        if max(ports) < 65_536 and all(_is_free(port) for port in ports):
-            return base
+    """Return a base port whose ports for `voters` nodes can be bound now, and that no other test takes before this
+    process ends: whoever holds its UDP port has it."""
+    for base in random.sample(BASE_PORTS, len(BASE_PORTS)):
+        with socket.socket(type=socket.SOCK_DGRAM) as claim, suppress(OSError):
+            claim.bind(("127.0.0.1", base))
+            if all(_is_free(base + offset + i) for offset in (0, 100, 200) for i in range(1, voters + 1)):
+                claim.detach()
+                return base
     raise AssertionError("no free ports on loopback")
 
 
@@ -48,13 +60,14 @@ def _is_free(port: int) -> bool:
 
 def wait_for(what: str, look: Callable[[], T | None], within_s: float = HANG_S) -> T:
     """Return the first true answer of `look`; fail, naming `what`, if none comes in time."""
-    deadline = time.monotonic() + within_s
+    deadline, pause_s = time.monotonic() + within_s, 0.01
     while True:
         if found := look():
             return found
         if time.monotonic() > deadline:
             raise AssertionError(f"waited {within_s:.0f} s in vain for {what}")
-        time.sleep(0.05)
+        time.sleep(pause_s)
+        pause_s = min(1.3 * pause_s, LOOK_MOST_S)
 
 
 def fresh_key() -> str:
@@ -73,13 +86,30 @@ class Cluster:
         self.voters = [f"node{i}" for i in range(1, voters + 1)]
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.base = free_base_port(voters)
-        done = self.call(
+        done = self.told(
             "init", str(self.dir), "--voters", str(voters), "--workers", str(workers), "--base-port", str(self.base)
         )
         assert done.returncode == 0, done.stderr
 
+    def told(
+        self, *words: str, config: str = "operator.toml", patience_s: float = 10.0
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end in this process: what is asked again and again needs no interpreter each time.
+
+        With `patience_s` a change that nobody can do is given up sooner or later than by a person's command.
+        """
+        out, err = StringIO(), StringIO()
+        with (
+            patch("fencepost.main.Patience", partial(Patience, total_s=patience_s)),
+            patch.dict(os.environ, FENCEPOST_CONFIG=str(self.dir / config)),
+            redirect_stdout(out),
+            redirect_stderr(err),
+        ):
+            code = main(words)
+        return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
+
     def call(self, *words: str, config: str = "operator.toml") -> subprocess.CompletedProcess[str]:
-        """Run a client command to its end."""
+        """Run a command to its end in a process of its own, as a person would."""
         env = {**ENVIRON, "FENCEPOST_CONFIG": str(self.dir / config)}
         return subprocess.run(
             [*FENCEPOST, *words], capture_output=True, text=True, timeout=HANG_S, cwd=self.folder, env=env, check=False
@@ -87,7 +117,7 @@ class Cluster:
 
     def json(self, *words: str, config: str = "operator.toml") -> Any:
         """Return what a reading command prints, or None while it cannot."""
-        done = self.call(*words, "--json", config=config)
+        done = self.told(*words, "--json", config=config)
         return json.loads(done.stdout) if done.returncode == 0 else None
 
     def log(self, name: str) -> Path:
@@ -109,8 +139,7 @@ class Cluster:
 
     def start_voters(self) -> None:
         self.start(*self.voters)
-        for name in self.voters:
-            wait_for(f"{name} to be ready", lambda name=name: self.is_ready(name))
+        wait_for("every voter to be ready", lambda: {self.is_ready(name) for name in self.voters} == {True})
 
     def is_ready(self, name: str) -> bool:
         assert self.processes[name].poll() is None, f"{name} ended: {self.log(name).read_text()[-3000:]}"
@@ -136,19 +165,22 @@ class Cluster:
     def apply(self, text: str) -> None:
         path = self.folder / "schedules.toml"
         path.write_text(text)
-        done = self.call("apply", "-f", str(path))
+        done = self.told("apply", "-f", str(path))
         assert done.returncode == 0, done.stderr
 
     def stop(self) -> None:
-        for process in self.processes.values():
-            if process.poll() is None:
+        """End all: the workers first, which otherwise wait for somebody to take their last reports."""
+        voters = [process for name, process in self.processes.items() if name in self.voters]
+        workers = [process for process in self.processes.values() if process not in voters]
+        for several in (workers, voters):
+            for process in several:
                 process.send_signal(signal.SIGTERM)
-        for process in self.processes.values():
-            try:
-                process.wait(timeout=15)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            for process in several:
+                try:
+                    process.wait(timeout=15)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
 
 
 @contextmanager

@@ -6,6 +6,14 @@ from pathlib import Path
 
 LINE = "echo $FENCEPOST_SCHEDULE $FENCEPOST_SCHEDULED_FOR $FENCEPOST_RUN_ID $FENCEPOST_ATTEMPT >> effects.log"
 
+UNTIL_LET_GO = "for i in $(seq 1000); do test -e let_go && break; sleep 0.05; done"
+"""Runs until `let_go`, or for a minute where a test never comes to that."""
+
+
+def let_go(folder: Path) -> None:
+    """Let the commands that run until then end."""
+    (folder / "let_go").touch()
+
 
 def command_schedule(name: str, script: str, *, every: str = "1s", more: str = "") -> str:
     """Return one schedule of a file whose command runs `script` with sh."""

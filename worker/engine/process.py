@@ -121,13 +121,14 @@ class CommandWork:
         pause_s = _LOOK_FIRST_S
         while True:
             over = self._keeper.over.is_set()
-            look = await asyncio.to_thread(self._look)
+            late_s = self._clock.mono_s() - kill_mono_s
+            look = await asyncio.to_thread(self._look, late=late_s >= 0)
             if over and not look.all:
                 break
-            late_s = self._clock.mono_s() - kill_mono_s
             if late_s >= self._limits.kill_s:
                 raise OutcomeUnknown(f"not ended by SIGKILL within {self._limits.kill_s:.0f} s: {_names(look.all)}")
-            self._signal(look, late=late_s >= 0)
+            if self._signal(look, late=late_s >= 0):
+                pause_s = _LOOK_FIRST_S  # it still grows: what was born since is not left to bear again
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause_s):
                     await (asyncio.Event() if over else self._keeper.over).wait()
@@ -135,9 +136,14 @@ class CommandWork:
         if not self._keeper.empty:
             await self._tell_of_lost_keeper()
 
-    def _look(self) -> _Look:
-        """Return what is alive and certainly of this attempt: all of its tree, as long as the keeper lives."""
+    def _look(self, *, late: bool) -> _Look:
+        """Return what is alive and certainly of this attempt: all of its tree, as long as the keeper lives.
+
+        Once it is late the tree is killed in the instant it is seen: what lives for milliseconds is gone afterwards.
+        """
         inside = host.below(self._keeper.process)
+        for each in inside if late else ():
+            host.end_with_group(each)  # sessions of the tree were made in the tree: no stranger is in its groups
         known = {each.key for each in inside}
         outside = [each for each in host.marked(*self._key) if each.key not in known]
         if self._keeper.over.is_set() and not self._keeper.empty:
@@ -146,16 +152,13 @@ class CommandWork:
             outside += [each for each in again if each and each.alive and each.key in self._told.keys() - known]
         return _Look(inside, outside)
 
-    def _signal(self, look: _Look, *, late: bool) -> None:
-        for each in look.all:
-            if not late and each.key not in self._told:
-                host.send(each, signal.SIGTERM)
-        if late:
-            for each in look.inside:
-                host.end_with_group(each)  # sessions of the tree were made in the tree: no stranger is in its groups
-            for each in look.outside:
-                host.send(each, signal.SIGKILL)
-        self._told.update((each.key, each) for each in look.all)
+    def _signal(self, look: _Look, *, late: bool) -> bool:
+        """Signal what was seen, except what died in the looking; return whether any of it is new."""
+        fresh = [each for each in look.all if each.key not in self._told]
+        for each in look.outside if late else fresh:
+            host.send(each, signal.SIGKILL if late else signal.SIGTERM)
+        self._told.update((each.key, each) for each in fresh)
+        return bool(fresh)
 
     async def _tell_of_lost_keeper(self) -> None:
         """Raise, since without its keeper a tree may have lost members out of sight."""

@@ -3,15 +3,19 @@
 import shutil
 import sqlite3
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from cluster.checkpoint_store import CheckpointStore
+from cluster.flushing import WalFlush
 from cluster.log_store import LogStore
 from cluster.ports import Identity, StateMachine
+from cluster.side_mark import MarkFile
+from tests.simulation.cluster.mark_file import SimulatedMark
 
-FILES = ("raft.db", "raft.db-wal", "checkpoint.db", "checkpoint.db-wal", "checkpoint.db.incoming")
+FILES = ("raft.db", "raft.db-wal", "raft.mark", "checkpoint.db", "checkpoint.db-wal", "checkpoint.db.incoming")
 
 
 class Connection:
@@ -21,7 +25,6 @@ class Connection:
         self, db: sqlite3.Connection, wal: Path, point: Callable[[], None], has_space: Callable[[], bool]
     ) -> None:
         self._db, self._wal, self._point, self._has_space = db, wal, point, has_space
-        self._full = db.execute("PRAGMA synchronous").fetchone()[0] == 2
         self.durable_bytes = self._size()
 
     def _size(self) -> int:
@@ -32,7 +35,7 @@ class Connection:
         if not sql.startswith("SELECT"):
             self._demand_space()
         cursor = self._db.execute(sql, *args)
-        if (sql == "COMMIT" and self._full) or "wal_checkpoint" in sql:
+        if "wal_checkpoint" in sql:
             self.synced()
         self._point()
         return cursor
@@ -51,6 +54,37 @@ class Connection:
 
     def close(self) -> None:
         self._db.close()
+
+
+class Flush(WalFlush):
+    """The real flush of a WAL, with a place to die before and after it."""
+
+    def __init__(self, path: Path, wrapped: Connection, point: Callable[[], None]) -> None:
+        super().__init__(path)
+        self._wrapped, self._point = wrapped, point
+
+    def __call__(self) -> None:
+        self._point()
+        super().__call__()
+        self._wrapped.synced()
+        self._point()
+
+
+class Log(LogStore):
+    """The real store, on a connection that can die; only its flush makes durable what was committed."""
+
+    def __init__(
+        self,
+        folder: Path,
+        open_mark: Callable[[Path], MarkFile],
+        point: Callable[[], None],
+        has_space: Callable[[], bool],
+    ) -> None:
+        path = folder / "raft.db"
+        super().__init__(path, open_mark)
+        self.wrapped = Connection(self._db, folder / "raft.db-wal", point, has_space)
+        self._db = self.wrapped  # type: ignore[assignment]  # stands in for the connection
+        self._wal_flush = Flush(path, self.wrapped, point)
 
 
 class Checkpoint(CheckpointStore):
@@ -86,11 +120,14 @@ class Disk:
     def open(
         self, identity: Identity, machine: StateMachine, point: Callable[[], None], has_space: Callable[[], bool]
     ) -> tuple[LogStore, CheckpointStore]:
-        log = LogStore(self.folder / "raft.db")
-        self._log_db = Connection(log._db, self.folder / "raft.db-wal", point, has_space)
-        log._db = self._log_db  # type: ignore[assignment]  # stands in for the connection
+        log = Log(self.folder, partial(self._open_mark, point), point, has_space)
+        self._log_db = log.wrapped
         checkpoint = Checkpoint(self, identity, machine, log.first_index, point, has_space)
         return log, checkpoint
+
+    def _open_mark(self, point: Callable[[], None], path: Path) -> SimulatedMark:
+        self._mark = SimulatedMark(path, point)
+        return self._mark
 
     def wals_synced(self) -> None:
         """A WAL checkpoint off the loop syncs the WAL before it copies anything out of it."""
@@ -109,6 +146,7 @@ class Disk:
         if power:
             self._cut(left / "raft.db-wal", self._log_db.durable_bytes)
             self._cut(left / "checkpoint.db-wal", self.checkpoint_db.durable_bytes)
+            (left / "raft.mark").write_bytes(self._mark.after_power_loss(self._random))
         self.folder = left
 
     def _cut(self, wal: Path, durable_bytes: int) -> None:

@@ -3,6 +3,7 @@
 Run one by hand: `PYTHONHASHSEED=0 .venv/bin/python -m tests.simulation.cluster.fuzz SEED [LAST_SEED]`.
 """
 
+import logging
 import math
 import sys
 import tempfile
@@ -10,6 +11,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from unittest.mock import patch
+
+import structlog
 
 from cluster import window
 from cluster.compaction import Bounds
@@ -41,6 +44,7 @@ class Faults:
             (0.008, self._cut_leader_off),
             (0.01, self._slow),
             (0.01, self._stall),
+            (0.01, self._slow_disk),
             (0.012, self._die),
             (0.004, self._resign),
             (0.006, self._fill),
@@ -105,6 +109,11 @@ class Faults:
         name = leader if leader and self._random.random() < 0.5 else self._random.choice(self._world.names)
         if name in self._world.live:
             self._world.live[name].stalled_until_s = self._world.now_s + 1.5 * self._random.random()
+
+    def _slow_disk(self, _: str | None) -> None:
+        name = self._random.choice(self._world.names)
+        if name in self._world.live:
+            self._world.live[name].flush_s = self._random.choice((0.0, 0.03, 0.1, 0.4))
 
     def _die(self, leader: str | None) -> None:
         """At once between two ticks, or at a random place inside the ticks that follow."""
@@ -208,7 +217,7 @@ def _heal(world: World) -> None:
     for name in world.names:
         world.empty(name)
         if name in world.live:
-            world.live[name].fuse, world.live[name].stalled_until_s = None, 0.0
+            world.live[name].fuse, world.live[name].stalled_until_s, world.live[name].flush_s = None, 0.0, 0.0
         else:
             world.start(name)
     for one, two in world.network.links():
@@ -231,8 +240,13 @@ def replay_line(seed: int) -> str:
     return f"PYTHONHASHSEED=0 .venv/bin/python -m tests.simulation.cluster.fuzz {seed}"
 
 
+def quiet() -> None:
+    """Let no voter of this process write what it does: a seed has a line for each snapshot, and a run thousands of seeds."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+
+
 def main(first: int, last: int) -> int:
-    """Print what each seed finds."""
+    """Print what each seed finds; the voters tell what they do."""
     bad = acknowledged = installed = 0
     for seed in range(first, last + 1):
         violations, world = run_seed(seed)

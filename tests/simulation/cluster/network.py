@@ -9,6 +9,8 @@ from typing import Protocol
 class Host(Protocol):
     """What the network needs of a process."""
 
+    disk_id: str
+
     def connected(self, link: "End") -> None: ...
     def received(self, link: "End", frame: bytes) -> None: ...
     def disconnected(self, link: "End") -> None: ...
@@ -17,8 +19,10 @@ class Host(Protocol):
 class End:
     """One end of one connection."""
 
-    def __init__(self, network: "Network", owner: str, peer: str, session: str) -> None:
+    def __init__(self, network: "Network", owner: str, peer: str, session: str, disk_id: str) -> None:
         self._network, self.owner, self._peer, self._session = network, owner, peer, session
+        self._disk_id = disk_id
+        self.closed = ""  # why the owner ended it
         self.other: End
         self.on_way: deque[tuple[float, bytes]] = deque()  # towards `other`
         self.silent = False  # accepted, never delivered: half open
@@ -27,6 +31,10 @@ class End:
     @property
     def peer(self) -> str:
         return self._peer
+
+    @property
+    def disk_id(self) -> str:
+        return self._disk_id
 
     @property
     def session(self) -> str:
@@ -38,7 +46,9 @@ class End:
         self.point()
 
     def close(self, why: str) -> None:
-        raise AssertionError(f"{self.owner} closed its link to {self._peer}: {why}")
+        self.closed = why
+        self._network.farewells[self.owner, self._peer] = why
+        self._network.disconnect(self.owner, self._peer)
 
 
 class Network:
@@ -52,13 +62,15 @@ class Network:
         self.now_s = 0.0
         self.slow: dict[tuple[str, str], float] = {}
         self.replays = False
+        self.farewells: dict[tuple[str, str], str] = {}  # why who closed its link to whom, last
 
     def connect(self, one: str, two: str, points: dict[str, Callable[[], None]]) -> None:
         key = frozenset((one, two))
         if key in self._up or one not in self._hosts or two not in self._hosts:
             return
         self._sessions += 1
-        ends = End(self, one, two, f"s{self._sessions}"), End(self, two, one, f"s{self._sessions}")
+        session, disks = f"s{self._sessions}", [self._hosts[name].disk_id for name in (one, two)]
+        ends = End(self, one, two, session, disks[1]), End(self, two, one, session, disks[0])
         for end, other in (ends, ends[::-1]):
             end.other, end.point = other, points[end.owner]
         self._up[key] = ends

@@ -9,7 +9,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from itertools import chain
 
-from tests.simulation.cluster.fuzz import replay_line, run_seed
+from tests.simulation.cluster.fuzz import quiet, replay_line, run_seed
 
 
 def told(seed: int) -> tuple[int, int, list[str]]:
@@ -21,7 +21,7 @@ def told(seed: int) -> tuple[int, int, list[str]]:
 def main(seeds: int, first: int) -> int:
     """Run the seeds on all cores."""
     began, acknowledged, bad, said = time.monotonic(), 0, 0, time.monotonic()
-    with ProcessPoolExecutor(os.cpu_count()) as pool:
+    with ProcessPoolExecutor(os.cpu_count(), initializer=quiet) as pool:
         for done, (seed, count, violations) in enumerate(pool.map(told, range(first, first + seeds), chunksize=4), 1):
             acknowledged += count
             bad += bool(violations)

@@ -1,6 +1,7 @@
 """Scripted stories of voters that miss so much that the log cannot help them any more."""
 
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -183,7 +184,7 @@ def test_a_handover_to_nobody_but_a_voter_that_is_sent_a_snapshot_waits_for_it(t
     assert world.live[late].replica.read(appended) == leader.replica.read(appended)
 
 
-def test_a_receiver_whose_disk_fills_up_gives_the_copy_back_and_is_sent_another_once_there_is_room(
+def test_c74_a_receiver_whose_disk_fills_up_gives_the_copy_back_and_is_sent_another_once_there_is_room(
     tmp_path: Path,
 ) -> None:
     world, leader, late = cluster(tmp_path)
@@ -244,6 +245,27 @@ def test_no_snapshot_decides_whose_state_is_right(tmp_path: Path, monkeypatch: p
     monkeypatch.undo()
     sound_at_end(world)
     assert world.installed == 1
+
+
+def test_a_voter_that_never_takes_its_snapshot_does_not_hold_up_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, leader, late = cluster(tmp_path, replace(BOUNDS, stall_s=1.0))
+    world.kill(late)
+    compacted_beyond(world, leader, late)
+    come_back(world, late)
+    digests = world.live[late].replica._digests
+    monkeypatch.setattr(digests, "_compare", lambda _: None)
+    digests.dispute = "not decided yet"
+    first = leader.log.first_index
+    for _ in range(30):
+        work(world, leader, 40)
+        world.run(0.3)
+    assert world.installed == 0
+    assert leader.log.first_index > first + 600
+    monkeypatch.undo()
+    assert world.run_until(lambda: world.installed > 0, 30.0), "it is tried again"
+    sound_at_end(world)
 
 
 def test_what_a_voter_said_of_its_state_does_not_outlive_an_installation(tmp_path: Path) -> None:
@@ -364,8 +386,8 @@ def test_a_voter_that_only_seems_to_lag_needs_no_snapshot(tmp_path: Path, monkey
     for _ in range(5):
         work(world, leader, 100)
         world.run(0.3)
-    voter, peer = leader.replica._voter, leader.replica._voter._peers[late]
-    voter._SyncObj__raftMatchIndex[peer], voter._SyncObj__raftNextIndex[peer] = 0, 2
+    voter = leader.replica._voter
+    voter._followers[late].matched, voter._followers[late].next_index = 0, 2
     voter._SyncObj__newAppendEntriesTime = 0.0
     held_up: list[int] = []
     batches = voter._answer

@@ -177,7 +177,7 @@ def test_a_stalled_follower_does_not_depose_the_leader(tmp_path: Path) -> None:
 # ---- full disks
 
 
-def test_a_leader_whose_disk_is_full_refuses_steps_down_and_does_not_stand_again(tmp_path: Path) -> None:
+def test_c74_a_leader_whose_disk_is_full_refuses_steps_down_and_does_not_stand_again(tmp_path: Path) -> None:
     world, full = cluster(tmp_path)
     kept = world.propose(full.name)
     assert world.run_until(lambda: kept in world.acknowledged, 2.0)
@@ -220,7 +220,7 @@ def test_a_full_follower_acknowledges_nothing_and_does_not_count_as_heard(tmp_pa
     heal(world)
 
 
-def test_all_disks_full_and_all_voters_restarted_lose_nothing(tmp_path: Path) -> None:
+def test_c74_all_disks_full_and_all_voters_restarted_lose_nothing(tmp_path: Path) -> None:
     world, leader = cluster(tmp_path)
     ops = [world.propose(leader.name) for _ in range(300)]
     assert world.run_until(lambda: world.acknowledged >= set(ops), 3.0)

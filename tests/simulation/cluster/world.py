@@ -1,13 +1,13 @@
 """A whole cluster in one thread on virtual time: real replicas, real files, seeded faults, and an oracle."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from functools import partial
 from pathlib import Path
 from random import Random
 
 from cluster.compaction import DEFAULT_BOUNDS, Bounds
-from cluster.identity import create_disk, read_identity
+from cluster.identity import create_disk, joining, read_identity
 from cluster.outcome import Applied, FailStop, NotApplied, OutcomeUnknown, Why
 from cluster.ports import Identity, Timing
 from cluster.proposals import Outcome
@@ -43,6 +43,10 @@ class Process:
         self.name, self._world = name, world
         self.fuse: int | None = None  # how many more places to die it passes
         self.stalled_until_s = 0.0
+        self.flush_s = 0.0  # how long the disk takes for a flush: the voter's loop goes on meanwhile, its ticks do not
+        self._step: Generator[Callable[[], None], None, bool] | None = None
+        self._flush: Callable[[], None] = lambda: None
+        self._flushed_s = 0.0
         self.checked = 1
         self.again = False
         self.executor = LaterExecutor()
@@ -50,12 +54,12 @@ class Process:
         self._disk = disk = world.disks[name]
         machine = Appends()
         machine.version = world.versions[name]
-        log, checkpoint = disk.open(
-            read_identity(disk.folder), machine, self.point, lambda: self._starts or world.free[name] >= RESERVE_BYTES
-        )
+        identity = read_identity(disk.folder)
+        self.disk_id = identity.disk_id
+        log, checkpoint = disk.open(identity, machine, self.point, self._has_space)
         self.log, self.checkpoint = log, checkpoint
         self.replica = Replica(
-            world.identities[name],
+            identity,
             log,
             checkpoint,
             clock=VirtualClock(world, world.offsets[name]),
@@ -72,6 +76,30 @@ class Process:
             self.fuse -= 1
             if self.fuse <= 0:
                 raise Killed
+
+    def _has_space(self) -> bool:
+        """Whether a write goes through: a start, and a tick that began with room, may use up the reserve."""
+        return self._starts or self.flushing or self._world.free[self.name] >= RESERVE_BYTES
+
+    @property
+    def flushing(self) -> bool:
+        """Whether a tick waits for its disk."""
+        return self._step is not None
+
+    def tick(self) -> bool:
+        """Tick, or go on with a tick whose flush takes its time; return whether to tick again at once."""
+        now_s = self._world.now_s
+        try:
+            if self._step is None:
+                self._step = self.replica.step()
+                self._flush, self._flushed_s = next(self._step), now_s + self.flush_s
+            if now_s >= self._flushed_s:
+                self._flush()
+                next(self._step)
+        except StopIteration as end:
+            self._step = None
+            return bool(end.value)
+        return False
 
     def work(self) -> None:
         """Do what was given to the executor; whatever it does, the voter learns of it in its next tick."""
@@ -103,6 +131,7 @@ class World:
             for name in self.names
         }
         self.offsets = {name: self.random.uniform(0, 500) for name in self.names}
+        self.home, self.prepared = home, 0
         self.disks = {name: Disk(home / name, self.random) for name in self.names}
         for name in self.names:
             create_disk(self.disks[name].folder, self.identities[name])
@@ -116,6 +145,7 @@ class World:
         self.leaders: dict[int, Process] = {}
         self.answers: dict[str, list[Outcome]] = {}
         self.asked_of: dict[str, Process] = {}
+        self.replacements: list[list[Outcome]] = []  # what each wish for one was answered
         self.acknowledged: set[str] = set()
         self.refusals: list[tuple[float, Process, str]] = []  # when who learns that whose address refuses
 
@@ -134,7 +164,7 @@ class World:
         """
         process = self.live.pop(name)
         self.disks[name].die(power=power)
-        for store in (process.log._db, process.checkpoint._writer, process.checkpoint._reader):
+        for store in (process.log._db, process.log._mark, process.checkpoint._writer, process.checkpoint._reader):
             store.close()
         for other in self.names:
             self.network.disconnect(name, other)
@@ -144,6 +174,28 @@ class World:
     def refuse(self, name: str, peer: str) -> None:
         """Let a process find, a moment later, that a peer's address refuses connections."""
         self.refusals.append((self.now_s + 0.05 * self.random.random(), self.live[name], peer))
+
+    def prepare(self, name: str) -> Disk:
+        """Lose a voter's disk and put an empty one in its place; return the lost one, which may yet turn up again."""
+        if name in self.live:
+            self.kill(name, power=True)
+        self.prepared += 1
+        lost = self.disks[name]
+        disk = self.disks[name] = Disk(self.home / f"{name}-{self.prepared}", self.random)
+        cluster_id = self.identities[name].cluster_id
+        identity = joining(cluster_id=cluster_id, name=name, disk_id=f"{1000 + self.prepared:032x}", members=self.names)
+        create_disk(disk.folder, identity)
+        return lost
+
+    def replace(self, asked: str, name: str) -> list[Outcome]:
+        """Ask a voter to have the disk that runs for another one accepted; return where its answer comes."""
+        answers: list[Outcome] = []
+        self.replacements.append(answers)
+        try:
+            self.live[asked].replica.replace(name, self.live[name].disk_id, answers.append)
+        except NotApplied as error:
+            answers.append(error)
+        return answers
 
     def connect(self, one: str, two: str) -> None:
         points = {name: process.point for name, process in self.live.items()}
@@ -186,7 +238,7 @@ class World:
         installed, first = process.replica._upkeep.installed, process.log.first_index
         try:
             for _ in range(3):
-                if not process.replica.tick():
+                if not process.tick():
                     break
                 self.check(process)
         except Killed:
@@ -195,7 +247,8 @@ class World:
             self.violations.append(f"{process.name} stopped: {error}")
             self.kill(process.name)
         else:
-            self.check(process)
+            if not process.flushing:
+                self.check(process)
             self.installed += process.replica._upkeep.installed - installed
             self.compacted += process.log.first_index > first
 

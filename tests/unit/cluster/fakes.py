@@ -36,14 +36,19 @@ class ManualClock:
 class FakeLink:
     """Remembers what was sent; `say` makes what the peer would send."""
 
-    def __init__(self, peer: str, session: str = "s1") -> None:
+    def __init__(self, peer: str, session: str = "s1", disk_id: str | None = None) -> None:
         self._peer, self._session = peer, session
+        self._disk_id = identity(voters=9).members.get(peer, "") if disk_id is None else disk_id
         self.frames: list[Frame] = []
         self.closed: list[str] = []
 
     @property
     def peer(self) -> str:
         return self._peer
+
+    @property
+    def disk_id(self) -> str:
+        return self._disk_id
 
     @property
     def session(self) -> str:
@@ -99,8 +104,8 @@ class Bench:
         )
         self.links: dict[str, FakeLink] = {}
 
-    def link(self, peer: str, session: str = "s1") -> FakeLink:
-        link = self.links[peer] = FakeLink(peer, session)
+    def link(self, peer: str, session: str = "s1", disk_id: str | None = None) -> FakeLink:
+        link = self.links[peer] = FakeLink(peer, session, disk_id)
         self.replica.connected(link)
         return link
 

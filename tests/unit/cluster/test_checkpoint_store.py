@@ -5,7 +5,7 @@ import pytest
 
 from cluster.checkpoint_store import CheckpointStore
 from cluster.frames import NO_OP, raise_to
-from cluster.log_store import Entry
+from cluster.log_mirror import Entry
 from cluster.outcome import FailStop, Unfit
 from tests.simulation.cluster.machine import Appends, appended
 from tests.unit.cluster.fakes import identity

@@ -7,7 +7,8 @@ from cluster import wal
 from cluster.checkpoint_store import CheckpointStore
 from cluster.compaction import Bounds, start_of_log
 from cluster.frames import NO_OP, Append
-from cluster.log_store import Entry, LogStore
+from cluster.log_mirror import Entry
+from cluster.log_store import LogStore
 from cluster.outcome import FailStop, Unfit
 from tests.simulation.cluster.machine import Appends, appended
 from tests.unit.cluster.fakes import Bench, identity
@@ -91,8 +92,8 @@ def test_wals_of_a_busy_voter_stay_bounded(tmp_path: Path) -> None:
     bench.replica.close()
 
 
-def test_a_long_reader_keeps_the_log_until_it_ends(bench: Bench) -> None:
-    """C78: the WAL cannot be copied past the reader, so nothing that the file lacks is dropped."""
+def test_c78_a_long_reader_keeps_the_log_until_it_ends(bench: Bench) -> None:
+    """The WAL cannot be copied past the reader, so nothing that the file lacks is dropped."""
     reader = sqlite3.connect(bench.home / "checkpoint.db", isolation_level=None)
     reader.execute("BEGIN")
     reader.execute("SELECT * FROM appended").fetchall()
@@ -103,7 +104,7 @@ def test_a_long_reader_keeps_the_log_until_it_ends(bench: Bench) -> None:
     copy = bench.home.parent / "crashed"  # as kill -9 leaves it
     copy.mkdir()
     (copy / "raft.db").write_bytes((bench.home / "raft.db").read_bytes())
-    for name in ("raft.db-wal", "checkpoint.db", "checkpoint.db-wal"):
+    for name in ("raft.db-wal", "raft.mark", "checkpoint.db", "checkpoint.db-wal"):
         (copy / name).write_bytes((bench.home / name).read_bytes())
     log = LogStore(copy / "raft.db")
     checkpoint = CheckpointStore(copy / "checkpoint.db", bench.identity, Appends(), log.first_index)

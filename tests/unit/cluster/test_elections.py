@@ -217,3 +217,55 @@ def test_votes_of_another_term_are_not_counted_together() -> None:
     assert not mine.voted("node1", 5)
     assert not mine.voted("node3", 6)
     assert mine.voted("node1", 6)
+
+
+# ---- without a say
+
+
+MUTE = replace(LATE, entitled=False)
+
+
+@pytest.mark.parametrize(("term", "bidden"), [(4, False), (5, False), (5, True)])
+def test_who_has_no_say_votes_for_nobody_but_adopts_the_term(term: int, *, bidden: bool) -> None:
+    request = RequestVote(99, 4, bidden)
+    assert elections().judge(LATE, "node3", term, request, None) == Vote()
+    assert elections().judge(MUTE, "node3", term, request, None) == Alive()
+
+
+def test_who_has_no_say_still_sticks_to_its_leader() -> None:
+    mine = elections()
+    mine.heard("node1", 100.0)
+    assert mine.judge(at(0.1, MUTE), "node3", 5, RequestVote(99, 4), None) is None
+
+
+def test_who_has_no_say_does_not_say_that_it_would_vote_but_tells_its_term() -> None:
+    assert elections().hear(MUTE, "node1", 4, PreVote(99, 4)) == ()
+    assert elections().hear(MUTE, "node1", 3, PreVote(99, 4)) == (Alive(),)
+
+
+def test_who_has_no_say_stands_neither_late_nor_with_leave_nor_when_its_leader_is_gone() -> None:
+    mine = elections("node1")
+    mine.heard("node3", 100.0)
+    mine.gone("node3", MUTE)
+    assert mine.turn(MUTE, may_stand=True) == Turn(100.0 + TIMEOUT_S)
+    asked = elections()
+    asked.turn(LATE, may_stand=True)
+    asked.hear(LATE, "node1", 4, WouldVote(5))
+    asked.hear(LATE, "node3", 4, WouldVote(5))
+    assert asked.turn(MUTE, may_stand=True) == Turn(100.0 + TIMEOUT_S)
+    assert asked.turn(replace(LATE, deadline_s=101.0), may_stand=True) == Turn(101.0), "leave does not wait for a say"
+
+
+def test_a_bid_to_who_has_no_say_is_void_also_once_it_has_one() -> None:
+    mine, waiting = elections(), replace(LATE, deadline_s=101.0)
+    mine.heard("node1", 100.0)
+    mine.hear(replace(waiting, entitled=False), "node1", 4, TimeoutNow())
+    assert mine.turn(waiting, may_stand=True) == Turn(101.0)
+
+
+def test_a_bid_is_void_if_the_say_is_lost_before_it_is_heeded() -> None:
+    mine, waiting = elections(), replace(LATE, deadline_s=101.0)
+    mine.heard("node1", 100.0)
+    mine.hear(waiting, "node1", 4, TimeoutNow())
+    assert mine.turn(replace(waiting, entitled=False), may_stand=True) == Turn(100.0 + TIMEOUT_S)
+    assert mine.turn(waiting, may_stand=True) == Turn(101.0)

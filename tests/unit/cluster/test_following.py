@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from cluster.following import Accepted, judge
 from cluster.frames import Append, Conflict
-from cluster.log_store import Entry
+from cluster.log_mirror import Entry
 from cluster.outcome import FailStop
 
 

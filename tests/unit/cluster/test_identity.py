@@ -18,7 +18,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_a_disk_remembers_who_it_is(tmp_path: Path) -> None:
     create_disk(tmp_path / "new" / "node1", identity())
     assert read_identity(tmp_path / "new" / "node1") == identity()
-    assert sorted(contents(tmp_path / "new" / "node1")) == ["lock", "raft.db"]
+    assert sorted(contents(tmp_path / "new" / "node1")) == ["lock", "raft.db", "raft.mark"]
 
 
 def test_looking_changes_nothing(tmp_path: Path) -> None:
@@ -79,12 +79,12 @@ def test_a_folder_without_a_disk_is_unfit_and_stays_as_it_was(tmp_path: Path) ->
 def test_a_newer_format_is_unfit(tmp_path: Path) -> None:
     create_disk(tmp_path, identity())
     db = sqlite3.connect(tmp_path / "raft.db")
-    db.execute("UPDATE identity SET format = 2")
+    db.execute("UPDATE identity SET format = 3")
     db.commit()
-    with pytest.raises(Unfit, match="format 2"):  # the WAL still holds the change: it is read too
+    with pytest.raises(Unfit, match="format 3"):  # the WAL still holds the change: it is read too
         read_identity(tmp_path)
     db.close()
-    with pytest.raises(Unfit, match="format 2"):
+    with pytest.raises(Unfit, match="format 3"):
         read_identity(tmp_path)
 
 

@@ -1,6 +1,7 @@
 """C72: each step durable before the next; whoever dies between two of them starts in the old state or the new one."""
 
 import shutil
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ from cluster.checkpoint_store import CheckpointStore
 from cluster.frames import raise_to
 from cluster.identity import create_disk
 from cluster.installing import install_steps, settle_pair
-from cluster.log_store import Entry, LogStore
+from cluster.log_mirror import Entry
+from cluster.log_store import LogStore
 from cluster.outcome import FailStop, Unfit
 from cluster.ports import Identity
 from cluster.snapshot_copy import Copy, Unsound, check_copy, make_copy
@@ -75,7 +77,7 @@ def ops(first: int, last: int) -> list[str]:
 
 
 @pytest.mark.parametrize("steps", range(STEPS + 1))
-def test_a_crash_after_each_step_leaves_the_old_state_or_the_new(tmp_path: Path, copy: Copy, steps: int) -> None:
+def test_c72_a_crash_after_each_step_leaves_the_old_state_or_the_new(tmp_path: Path, copy: Copy, steps: int) -> None:
     stores = voter(tmp_path / "late", 5, 8)
     installing(tmp_path / "late", copy, stores, steps)
     after = crashed(tmp_path / "late")
@@ -101,7 +103,7 @@ def test_a_crash_after_each_step_leaves_the_old_state_or_the_new(tmp_path: Path,
     close((log, checkpoint))
 
 
-def test_each_step_is_on_disk_before_the_next_begins(
+def test_c72_each_step_is_on_disk_before_the_next_begins(
     tmp_path: Path, copy: Copy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log, checkpoint = voter(tmp_path / "late", 5, 8)
@@ -228,4 +230,79 @@ def test_an_installed_copy_brings_digest_term_and_cluster_version_with_it(tmp_pa
     assert (checkpoint.applied_term, checkpoint.cluster_version) == (3, 2)
     assert not behind[1].marks, "it would say of its old state what it does not have any more"
     close(behind)
+    close((log, checkpoint))
+
+
+# ---- a log that went back, and a checkpoint that did not
+
+
+def went_back(home: Path, term: int = 1) -> Stores:
+    """Make a voter that has applied up to 20, and put its raft.db back to an earlier one that ends at 8."""
+    log, checkpoint = stores = voter(home, 5, 8, term)
+    log.finish_wal()
+    shutil.copyfile(home / "raft.db", home / "earlier")
+    log.truncate_from(6)
+    for index in range(6, 22):
+        log.append(b"\x00op%d" % index, index, 3)
+    log.set_commit(20)
+    log.sync()
+    for entry in log.after(5, 15):
+        checkpoint.apply(entry)
+    checkpoint.commit()
+    close(stores)
+    (home / "raft.db-wal").unlink(missing_ok=True)
+    shutil.copyfile(home / "earlier", home / "raft.db")
+    return opened(home)
+
+
+@pytest.mark.parametrize("term", [1, 3])
+def test_a_log_that_went_back_starts_at_what_its_checkpoint_holds(tmp_path: Path, term: int) -> None:
+    for _ in range(2):  # once more = after a clean end
+        log, checkpoint = went_back(tmp_path, term) if not tmp_path.joinpath("raft.db").exists() else opened(tmp_path)
+        settle_pair(log, checkpoint)
+        assert [(entry.index, entry.term) for entry in log.entries] == [(20, 3)]
+        assert (log.term, log.commit_index, log.synced_index, log.floor) == (3, 20, 20, (3, 21))
+        assert checkpoint.read(appended) == ops(2, 20)
+        close((log, checkpoint))
+
+
+def test_a_start_that_dies_before_the_log_starts_there_does_so_next_time(tmp_path: Path) -> None:
+    log, checkpoint = went_back(tmp_path)
+    log.settle()
+    close((log, checkpoint))
+    log, checkpoint = opened(tmp_path)
+    settle_pair(log, checkpoint)
+    assert (log.first_index, log.last_index, log.entitled) == (20, 20, False)
+    close((log, checkpoint))
+
+
+def test_what_the_checkpoint_holds_is_on_disk_before_the_log_starts_there(tmp_path: Path) -> None:
+    log, checkpoint = went_back(tmp_path)
+    checkpoint.apply(Entry(b"\x00more", 21, 3))  # in the WAL only
+    checkpoint.commit()
+    reader = sqlite3.connect(tmp_path / "checkpoint.db", isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT * FROM appended").fetchall()
+    checkpoint.apply(Entry(b"\x00more", 22, 3))
+    checkpoint.commit()
+    with pytest.raises(Unfit, match="another process reads"):
+        settle_pair(log, checkpoint)
+    reader.close()
+    close((log, checkpoint))
+    log, checkpoint = opened(tmp_path)
+    assert (log.last_index, log.floor) == (8, (3, 21)), "nothing was changed"
+    settle_pair(log, checkpoint)
+    assert (log.first_index, checkpoint.durable_index) == (22, 22)
+    close((log, checkpoint))
+
+
+def test_a_checkpoint_that_contradicts_what_is_committed_in_the_log_is_anothers(tmp_path: Path) -> None:
+    log, checkpoint = went_back(tmp_path)
+    log.commit_index = 8
+    checkpoint.applied_index, checkpoint.applied_term = 8, 3  # the log has term 1 there
+    with pytest.raises(Unfit, match="does not hold"):
+        settle_pair(log, checkpoint)
+    checkpoint.applied_index, checkpoint.applied_term = 20, 4  # later than any term of this voter
+    with pytest.raises(Unfit, match="does not hold"):
+        settle_pair(log, checkpoint)
     close((log, checkpoint))

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster import intake, log_store
+from cluster import intake, log_tables
 from cluster.checkpoint_store import CheckpointStore
 from cluster.intake import append_queued
 from cluster.log_store import LogStore
@@ -17,7 +17,7 @@ class Desk:
     """A leader's log, checkpoint and proposals, without Raft around them."""
 
     def __init__(self, home: Path) -> None:
-        log_store.create(home / "raft.db", identity())
+        log_tables.create(home / "raft.db", identity())
         self.log = LogStore(home / "raft.db")
         self.log.set_term(1, None)
         self.machine = Appends()

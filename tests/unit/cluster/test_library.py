@@ -6,7 +6,8 @@ from pysyncobj import syncobj
 from cluster.frames import RequestVote
 from cluster.journal import JournalFace
 from cluster.library import Peer, Wire, borrowed
-from cluster.log_store import LogStore, create
+from cluster.log_store import LogStore
+from cluster.log_tables import create
 from cluster.outcome import FailStop
 from tests.unit.cluster.fakes import ManualClock, identity
 

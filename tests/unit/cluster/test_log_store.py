@@ -1,18 +1,22 @@
+import errno
+import os
 import sqlite3
 from pathlib import Path
 
 import pytest
 
-from cluster import log_store
+from cluster import log_tables
 from cluster.frames import NO_OP
-from cluster.log_store import Entry, LogStore
+from cluster.log_mirror import Entry
+from cluster.log_store import LogStore
 from cluster.outcome import FailStop, Unfit
+from cluster.side_mark import SLOT_BYTES
 from tests.unit.cluster.fakes import identity
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    log_store.create(tmp_path / "raft.db", identity())
+    log_tables.create(tmp_path / "raft.db", identity())
     return tmp_path / "raft.db"
 
 
@@ -36,10 +40,56 @@ def test_genesis_holds_the_initial_entry_and_no_term(path: Path) -> None:
     log.close()
 
 
-def test_a_commit_returns_only_when_the_disk_has_it(path: Path) -> None:
+def test_a_sync_returns_only_when_the_disk_has_all_that_was_written(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed: list[tuple[str, int]] = []
+
+    def fdatasync(descriptor: int) -> None:
+        flushed.append((Path(f"/proc/self/fd/{descriptor}").readlink().name, os.fstat(descriptor).st_size))
+
     log = LogStore(path)
-    assert log._db.execute("PRAGMA synchronous").fetchone() == (2,)
-    assert log._db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    wal = path.with_name("raft.db-wal")
+    monkeypatch.setattr(os, "fdatasync", fdatasync)
+    log.set_term(1, "node1")
+    log.append(b"\x00command", 2, 1)
+    log.sync()
+    assert flushed == [("raft.db-wal", wal.stat().st_size), ("raft.mark", 2 * SLOT_BYTES)], "the mark never tells more"
+    assert (log.synced_index, log.synced_term, log.claims_unsynced) == (2, 1, False)
+    for step in (lambda: log.note_install(2, 1), log.forget_install, lambda: log.start_at(1, 0)):
+        flushed.clear()
+        step()
+        assert flushed == [("raft.db-wal", wal.stat().st_size)]
+    flushed.clear()
+    log.sync()
+    assert not flushed, "nothing to write"
+    log.close()
+
+
+def test_what_is_written_and_not_flushed_counts_for_nothing(path: Path) -> None:
+    log = LogStore(path)
+    log.set_term(1, "node1")
+    log.append(b"\x00command", 2, 1)
+    assert log.write()
+    assert (log.synced_index, log.synced_term, log.claims_unsynced) == (1, 0, True)
+    log.flush()
+    log.flushed()
+    assert (log.synced_index, log.synced_term, log.claims_unsynced) == (2, 1, False)
+    assert not log.write()
+    log.close()
+
+
+def test_a_flush_that_fails_stops_the_process(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = LogStore(path)
+
+    def broken(_descriptor: int) -> None:
+        raise OSError(errno.EIO, "the disk is gone")
+
+    monkeypatch.setattr(os, "fdatasync", broken)
+    log.set_term(1, "node1")
+    with pytest.raises(FailStop, match=r"flushing raft\.db"):
+        log.sync()
+    assert log.claims_unsynced
     log.close()
 
 

@@ -1,6 +1,7 @@
 import asyncio
+import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Generator
 from pathlib import Path
 from random import Random
 
@@ -9,7 +10,7 @@ import pytest
 from cluster.identity import create_disk
 from cluster.node import Node
 from cluster.outcome import FailStop, NotApplied, OutcomeUnknown, Unfit, Why
-from cluster.ports import Leadership, Timing
+from cluster.ports import Identity, Leadership, Timing
 from tests.simulation.cluster.machine import Appends, appended
 from tests.unit.cluster.fakes import CLUSTER, identity
 
@@ -25,13 +26,17 @@ class HostClock:
 class PipeEnd:
     """One end of an in-memory link; frames arrive in a later turn of the loop, in order."""
 
-    def __init__(self, peer: str, session: str) -> None:
+    def __init__(self, peer: Identity, session: str) -> None:
         self._peer, self._session = peer, session
         self.far: tuple[Node, PipeEnd] | None = None
 
     @property
     def peer(self) -> str:
-        return self._peer
+        return self._peer.name
+
+    @property
+    def disk_id(self) -> str:
+        return self._peer.disk_id
 
     @property
     def session(self) -> str:
@@ -47,7 +52,7 @@ class PipeEnd:
 
 
 def join(one: Node, two: Node, session: str) -> None:
-    ends = PipeEnd(two.identity.name, session), PipeEnd(one.identity.name, session)
+    ends = PipeEnd(two.identity, session), PipeEnd(one.identity, session)
     ends[0].far, ends[1].far = (two, ends[1]), (one, ends[0])
     one.connected(ends[0])
     two.connected(ends[1])
@@ -90,15 +95,15 @@ async def leads(*nodes: Node) -> Node:
 async def appending(node: Node) -> None:
     """Return once a tick of the node has appended something."""
     ticked = asyncio.Event()
-    tick, before = node._replica.tick, node.status().last_index
+    step, before = node._replica.step, node.status().last_index
 
-    def watched() -> bool:
-        again = tick()
+    def watched() -> Generator[Callable[[], None], None, bool]:
+        again = yield from step()
         if node.status().last_index > before:
             ticked.set()
         return again
 
-    node._replica.tick = watched  # type: ignore[method-assign]  # only to see it happen
+    node._replica.step = watched  # type: ignore[method-assign]  # only to see it happen
     await ticked.wait()
 
 
@@ -190,6 +195,32 @@ async def test_leadership_is_told_from_now_on_until_the_end(tmp_path: Path) -> N
     assert seen[-1] == Leadership(2, "leader")
     assert Leadership(1, "leader") in seen
     assert Leadership(1, "follower") in seen
+
+
+async def test_an_end_in_the_middle_of_a_slow_flush_answers_everybody(tmp_path: Path) -> None:
+    node = open_node(disk(tmp_path))
+    began, may_end = asyncio.Event(), threading.Event()
+    running = asyncio.ensure_future(node.run())
+    await leads(node)
+    node._flusher.off_loop, node._flusher._mean_s = True, 1.0
+    flush, loop = node._replica._log.flush, asyncio.get_running_loop()
+
+    def slow() -> None:
+        loop.call_soon_threadsafe(began.set)
+        may_end.wait()
+        flush()
+
+    node._replica._log.flush = slow  # type: ignore[method-assign]  # only to end in the middle of it
+    proposing = asyncio.ensure_future(node.propose(b"work"))
+    await began.wait()
+    running.cancel()
+    closing = asyncio.ensure_future(node.close())
+    may_end.set()
+    with pytest.raises(OutcomeUnknown):
+        await proposing
+    await closing
+    with pytest.raises(asyncio.CancelledError):
+        await running
 
 
 async def test_a_transfer_ends_when_another_voter_leads(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ async def test_a_voter_that_was_away_is_sent_a_snapshot_while_the_others_work(tm
         for node in nodes.values():
             await node.close()
     left = {file.name for name in NAMES for file in (tmp_path / name).iterdir()}
-    assert left == {"raft.db", "checkpoint.db", "lock"}
+    assert left == {"raft.db", "raft.mark", "checkpoint.db", "lock"}
 
 
 async def test_closing_in_the_middle_of_a_copy_waits_for_its_thread(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from cluster import proposals
 from cluster.frames import MAX_COMMAND_BYTES, NO_OP
-from cluster.log_store import Entry
+from cluster.log_mirror import Entry
 from cluster.outcome import Applied, FailStop, NotApplied, OutcomeUnknown, Why
 from cluster.proposals import Outcome, Proposals
 

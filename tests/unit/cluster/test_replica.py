@@ -240,6 +240,43 @@ def test_not_even_a_batch_leaves_before_the_term_is_on_disk(tmp_path: Path) -> N
     assert claims[-1] == (Append, True, False)
 
 
+def test_while_a_tick_waits_for_its_disk_callers_queue_and_nothing_is_claimed(bench: Bench) -> None:
+    term = elect(bench)
+    settle(bench, term)
+    heard: list[Outcome] = []
+    bench.replica.propose(b"work", heard.append)
+    bench.hear("node3", term, Matched(bench.log.last_index), tick=False)
+    step = bench.replica.step()
+    flush = next(step)
+    hello = decode_hello(bench.replica.hello(bytes(16)))
+    assert (hello.last_index, bench.log.last_index) == (bench.log.synced_index, bench.log.synced_index + 1)
+    bench.replica.propose(b"more", heard.append)
+    bench.replica.received(bench.links["node2"], bench.links["node2"].say(term, Matched(bench.log.last_index)))
+    with pytest.raises(FailStop, match="cut short"):
+        bench.replica.tick()
+    flush()
+    with pytest.raises(StopIteration):
+        next(step)
+    assert not heard, "the leader had not counted itself when it took its step"
+    bench.replica.tick()
+    assert [outcome.result for outcome in heard if isinstance(outcome, Applied)] == [[1, "work"]]
+
+
+def test_a_tick_that_ends_in_the_middle_of_its_flush_has_claimed_nothing(bench: Bench) -> None:
+    term = elect(bench)
+    settle(bench, term)
+    heard: list[Outcome] = []
+    bench.replica.propose(b"work", heard.append)
+    bench.hear("node3", term + 1, RequestVote(90, term + 1, bidden=True), tick=False)
+    next(step := bench.replica.step())
+    with pytest.raises(NotApplied, match="nobody leads"):
+        bench.replica.propose(b"more", heard.append)
+    bench.replica.close()
+    step.close()
+    assert not bench.links["node3"].sent(Vote)
+    assert [type(outcome) for outcome in heard] == [OutcomeUnknown]
+
+
 def test_a_tick_that_could_not_write_says_nothing_and_none_follows(bench: Bench) -> None:
     term = elect(bench)
     settle(bench, term)

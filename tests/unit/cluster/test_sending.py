@@ -106,8 +106,49 @@ def test_a_voter_that_keeps_nothing_for_long_is_tried_anew(office: Office) -> No
     office.lead("node2")
     office.clock.mono += 4.0
     assert office.lead("node2") == []
+    assert office.sending.pin == 30
     office.clock.mono += 4.0
-    assert office.lead("node2") == [("node2", 0), ("node2", 10)]
+    assert office.lead("node2") == []
+    assert (office.sending.pin, office.sending.copying) == (None, False), "a voter that takes nothing pins the log"
+    office.clock.mono += 4.9
+    assert office.copied("node2") == []
+    office.clock.mono += 0.2
+    assert office.copied("node2") == [("node2", 0), ("node2", 10)]
+    assert office.copies == 2
+
+
+def pauses(office: Office, count: int) -> list[float]:
+    """Return how long after each end the next try began, second by second."""
+    found, since, trying = list[float](), 0.0, True
+    while len(found) < count:
+        office.clock.mono += 1.0
+        sent = office.copied("node2") != []
+        if sent and not trying:
+            found.append(office.clock.mono - since)
+        elif office.sending.pin is None and trying:
+            since = office.clock.mono
+        trying = office.sending.pin is not None
+    return found
+
+
+def test_pauses_grow_up_to_a_bound_and_a_new_link_or_leadership_starts_at_once(office: Office) -> None:
+    assert office.copied("node2") != []
+    assert pauses(office, 8) == [5.0, 10.0, 20.0, 40.0, 80.0, 150.0, 150.0, 150.0]
+    office.clock.mono += 6.0
+    assert office.copied("node2") == []
+    office.sending.drop("node2")
+    assert office.copied("node2") != []
+    office.clock.mono += 6.0
+    assert office.copied("node2") == []
+    office.sending.stop()
+    assert office.copied("node2") != []
+
+
+def test_a_voter_that_rests_keeps_nobody_else_waiting(office: Office) -> None:
+    office.copied("node2")
+    office.clock.mono += 6.0
+    assert office.lead("node2") == []
+    assert {name for name, _ in office.copied("node2", "node3")} == {"node3"}
 
 
 def test_a_copy_that_cannot_be_written_is_tried_later(office: Office) -> None:

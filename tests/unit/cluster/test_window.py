@@ -1,7 +1,7 @@
 import pytest
 
 from cluster import window
-from cluster.log_store import Entry
+from cluster.log_mirror import Entry
 from cluster.window import Window
 
 

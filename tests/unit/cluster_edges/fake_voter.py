@@ -26,6 +26,9 @@ def hello_of(name: str, nonce: bytes = bytes(16)) -> frames.Hello:
     return frames.Hello(frames.PROTOCOL_VERSION, own.cluster_id, own.generation, name, own.disk_id, 3, 7, nonce)
 
 
+RETIRED = "9" * 32
+
+
 class FakeVoter:
     """Notes (what, peer, session) and, for received ones, the frame; `seen` waits for the next note."""
 
@@ -41,6 +44,9 @@ class FakeVoter:
     def hello(self, nonce: bytes) -> bytes:
         self.hellos += 1
         return frames.encode_hello(replace_nonce(self.hello_as, nonce))
+
+    def objection(self, hello: frames.Hello) -> str | None:
+        return "this disk was replaced" if hello.disk_id == RETIRED else frames.check_hello(self.identity, hello)
 
     def connected(self, link: Link) -> None:
         self.links.append(link)

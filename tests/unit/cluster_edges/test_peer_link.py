@@ -8,6 +8,7 @@ import aiohttp
 import pytest
 
 from cluster.peer_link import PeerLink
+from tests.unit.cluster_edges.fake_voter import hello_of
 
 
 def breaking_socket(fault: Exception) -> Any:
@@ -28,6 +29,6 @@ FAULTS = [
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: type(fault).__name__)
 async def test_a_socket_that_fails_while_it_is_read_ends_its_link_only(fault: Exception) -> None:
-    link = PeerLink(breaking_socket(fault), peer="node2", session="s", queue_bytes=1000)
+    link = PeerLink(breaking_socket(fault), hello=hello_of("node2"), session="s", queue_bytes=1000)
     async with asyncio.timeout(20):
         assert await link.run(lambda _link, _frame: None) == "the connection broke"

@@ -25,7 +25,15 @@ TOKEN = b"cluster-SECRETSECRETSECRET"
 OPERATOR = b"operator-SECRETSECRETSECRET"
 CALLER = b"Bearer caller-SECRETSECRETSECRET"
 STATUS = Status(
-    "node1", "leader", 3, "node1", 9, 8, 10, "ab", (PeerStatus("node1", True, 8), PeerStatus("node2", False, 0))
+    "node1",
+    "leader",
+    3,
+    "node1",
+    9,
+    8,
+    10,
+    "ab",
+    (PeerStatus("node1", True, 8, "d1", "voter"), PeerStatus("node2", False, 0)),
 )
 RELAYED = RelayRequest("POST", "/v1/cancel?x=%20y", CALLER, b'{"run": 1}', "key-1")
 
@@ -122,8 +130,8 @@ async def test_status_is_this_voters_own_view(port: int) -> None:
         "last_index": 10,
         "digest": "ab",
         "voters": [
-            {"name": "node1", "connected": True, "applied_index": 8},
-            {"name": "node2", "connected": False, "applied_index": 0},
+            {"name": "node1", "connected": True, "applied_index": 8, "disk_id": "d1", "suffrage": "voter"},
+            {"name": "node2", "connected": False, "applied_index": 0, "disk_id": "", "suffrage": ""},
         ],
         "trouble": None,
         "cluster_version": 1,

@@ -14,7 +14,7 @@ import structlog
 
 from cluster import frames
 from cluster.websocket import MAX_MESSAGE_BYTES, PATH
-from tests.unit.cluster_edges.fake_voter import TOKEN, FakeVoter, hello_of, identity, quick, serving, until
+from tests.unit.cluster_edges.fake_voter import RETIRED, TOKEN, FakeVoter, hello_of, identity, quick, serving, until
 
 
 def _altered(hello: frames.Hello, **changes: object) -> bytes:
@@ -104,7 +104,7 @@ STRANGE = {
     "itself": (frames.encode_hello(hello_of("node1")), "it calls itself node1, which is this voter's own name"),
     "other cluster": (_altered(hello_of("node2"), cluster_id="d" * 36), f"it belongs to cluster {'d' * 36}, "),
     "other generation": (_altered(hello_of("node2"), generation=2), "it is of restore generation 2, this voter of 1"),
-    "other disk": (_altered(hello_of("node2"), disk_id="9" * 32), "node2 speaks from another disk"),
+    "replaced disk": (_altered(hello_of("node2"), disk_id=RETIRED), "this disk was replaced"),
     "other version": (
         _altered(hello_of("node2"), version=99),
         f"it speaks protocol version 99, this voter speaks {frames.PROTOCOL_VERSION}",

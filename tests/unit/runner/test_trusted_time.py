@@ -1,6 +1,6 @@
 from cluster.ports import PeerClock
 from runner.settings import Timing
-from runner.trusted_time import Reckoning, fresh_clocks, look
+from runner.trusted_time import ClockState, Reckoning, fresh_clocks, look, state_of
 
 TIMING = Timing()
 T0 = 1_000_000_000
@@ -97,6 +97,14 @@ def test_now_stands_still_after_a_believed_step_back_until_the_clocks_reach_it()
     found = looks([at(0.0, 0, 0, 0), *(at(float(s), far, far, far) for s in range(1, 15))])
     assert not found[-1].stepped
     assert found[-1].now_ms == found[-2].now_ms == T0 + 10_000
+
+
+def test_what_an_operator_is_told_of_a_step_back() -> None:
+    assert state_of(None, TIMING) is ClockState.OK
+    far = -20_000
+    found = looks([at(0.0, 0, 0, 0), *(at(float(s), far, far, far) for s in range(1, 40))])
+    told = [state_of(reckoning, TIMING).value for reckoning in found]
+    assert told == ["ok", *["clock_stepped"] * 10, *["clock_behind"] * 14, *["ok"] * 15]
 
 
 def test_a_suspend_is_no_step() -> None:

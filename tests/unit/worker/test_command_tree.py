@@ -101,8 +101,9 @@ async def test_a_child_of_the_worker_itself_is_left_alone(folder: Path) -> None:
 
 
 async def test_a_tree_that_lost_its_keeper_has_no_outcome(folder: Path) -> None:
-    so_far = fifo(folder)
-    script = f"{SESSION.format(so_far=so_far)} read pid < {so_far}; kill -KILL $PPID; echo $pid > {so_far}; sleep 600"
+    so_far, first = fifo(folder), folder / "first"
+    os.mkfifo(first)
+    script = f"{SESSION.format(so_far=first)} read pid < {first}; kill -KILL $PPID; echo $pid > {so_far}; sleep 600"
     work = await start(folder, "sh", "-c", script, limits=SHORT)
     escaped = await pid_from(so_far)
     with pytest.raises(OutcomeUnknown, match=r"kept its tree together .* was killed"):

@@ -157,7 +157,7 @@ def test_hazard_21_sec_ours_takes_no_stranger_in(ours: NewOurs, word: Consensus)
     rig.begin()
     before = standing(rig)
     closed: list[str] = []
-    link = End(rig.network, ONE, "stranger", "s99")
+    link = End(rig.network, ONE, "stranger", "s99", "f" * 32)
     link.close = closed.append  # type: ignore[method-assign]  # what the transport would do
     rig.process(ONE).replica.connected(link)
     hear(rig, ONE, link, encode_frame(Frame("s99", 99, 0, 1, word)))
