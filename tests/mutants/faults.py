@@ -2,6 +2,7 @@
 
 import shutil
 import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,25 +11,45 @@ COPIED = ("cluster", "fencepost", "runner", "worker", "tests", "docs")
 
 
 @dataclass(frozen=True)
-class Fault:
-    """One guard taken away: `find`, which stands once in `file`, becomes `put`."""
+class Edit:
+    """`find`, which stands once in `file`, becomes `put`."""
 
-    hazard: str
-    name: str
     file: str
     find: str
     put: str
 
 
+@dataclass(frozen=True)
+class Fault:
+    """One guard taken away.
+
+    Attributes:
+        story: number of the audited hazard whose own scripted test must notice, or None: any test may.
+        edits: one; more where a hazard is closed twice and either guard alone is enough.
+    """
+
+    hazard: str
+    name: str
+    story: int | None
+    edits: tuple[Edit, ...]
+
+
 def read_faults(package: str) -> list[Fault]:
     """Return the faults listed for a package."""
     listed = tomllib.loads((Path(__file__).parent / f"{package}.toml").read_text())
-    return [Fault(**each) for each in listed["fault"]]
+    return [_fault(**each) for each in listed["fault"]]
 
 
-def times_found(fault: Fault) -> int:
-    """Return how often its text stands in its file; a list that fits the code says 1."""
-    return (ROOT / fault.file).read_text().count(fault.find)
+def _fault(
+    *, hazard: str, name: str, story: int | None = None, also: Sequence[Mapping[str, str]] = (), **edit: str
+) -> Fault:
+    return Fault(hazard, name, story, tuple(Edit(**each) for each in (edit, *also)))
+
+
+def misfits(fault: Fault) -> list[str]:
+    """Return what in it does not fit the code as it is: a text that does not stand exactly once in its file."""
+    found = [(edit, (ROOT / edit.file).read_text().count(edit.find)) for edit in fault.edits]
+    return [f"its text stands {times} times in {edit.file}" for edit, times in found if times != 1]
 
 
 def faulty_copy(fault: Fault, home: Path) -> None:
@@ -36,5 +57,6 @@ def faulty_copy(fault: Fault, home: Path) -> None:
     for name in COPIED:
         shutil.copytree(ROOT / name, home / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", home)
-    path = home / fault.file
-    path.write_text(path.read_text().replace(fault.find, fault.put))
+    for edit in fault.edits:
+        path = home / edit.file
+        path.write_text(path.read_text().replace(edit.find, edit.put))
