@@ -1,5 +1,6 @@
 """Our voters under a script: the simulator's real replicas and real files, on a network that moves nothing by itself."""
 
+import shutil
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,8 @@ from cluster.proposals import Outcome
 from tests.simulation.cluster.hazards.rig import APPLIED, FAR_S, REFUSED, UNKNOWN, Rig
 from tests.simulation.cluster.machine import appended
 from tests.simulation.cluster.network import End, Network
+from tests.simulation.cluster.power import write_out
+from tests.simulation.cluster.recording import Sent
 from tests.simulation.cluster.world import Killed, Process, World
 
 COUNTED = (Append, Matched, Conflict, Alive, PreVote, WouldVote, RequestVote, Vote, Piece, PieceKept)
@@ -25,11 +28,13 @@ MEANS = {Applied: APPLIED, NotApplied: REFUSED, OutcomeUnknown: UNKNOWN}
 
 
 class Least(Random):
-    """A disk that loses all it may at power loss."""
+    """A disk that loses all it may at power loss: of whatever may be left, the first is the least."""
 
-    def randint(self, a: int, b: int) -> int:
-        assert a <= b
-        return a
+    def choice(self, seq: Any) -> Any:
+        return seq[0]
+
+    def randrange(self, *_: int) -> int:
+        return 0
 
 
 class Hand(Network):
@@ -47,6 +52,7 @@ class Hand(Network):
         if end in self._up.get(frozenset((end.owner, end.peer)), ()):
             self.sent += isinstance(decode_frame(frame).message, COUNTED)
             self.sent_bytes += len(frame)
+            self._history.tell(Sent(end.owner, end.peer, frame))
             if not end.silent:
                 end.on_way.append((0.0, frame))
 
@@ -93,10 +99,12 @@ class OurRig(Rig):
         if batch_bytes is not None:
             patch.setattr("cluster.window.MAX_BATCH_BYTES", batch_bytes)
         self.world = World(home, 7, voters, bounds)
-        self.network = self.world.network = Hand(self.world.random, self.world.live)  # type: ignore[arg-type]  # a dict is invariant
+        self.network = Hand(self.world.random, self.world.live, self.world.history)  # type: ignore[arg-type]  # a dict is invariant
+        self.world.network = self.network
         for disk in self.world.disks.values():
             disk._random = Least()
         self.power = False
+        self._photos = 0
         self.watch: Callable[[str], None] = lambda _: None
         patch.setattr(Process, "point", self._watched(Process.point))
         self._told: dict[str, list[Outcome]] = defaultdict(list)
@@ -111,10 +119,18 @@ class OurRig(Rig):
     def left(self, name: str, *, power: bool) -> Path:
         """Return a copy of what a voter's death at this instant would leave on its disk."""
         disk = self.world.disks[name]
-        folder = disk.folder
-        disk.die(power=power)
-        left, disk.folder = disk.folder, folder
+        self._photos += 1
+        left = disk.folder.with_name(f"left-{self._photos}")
+        write_out(disk.files.certain() if power else disk.files.now(), left)
         return left
+
+    def begin_again_from(self, name: str, left: Path) -> None:
+        """Let a voter start anew on what a death left."""
+        self.kill(name)
+        folder = self.world.disks[name].folder
+        shutil.rmtree(folder)
+        shutil.copytree(left, folder)
+        self.start(name)
 
     @property
     def now_s(self) -> float:  # type: ignore[override]  # the world's

@@ -93,7 +93,7 @@ def test_hazard_24_o_ours_ends_at_a_write_that_fails_and_has_said_nothing_of_it(
     rig = ours()
     rig.begin()
     before = rig.log(TWO)[-1]
-    rig.world.disks[TWO]._log_db._has_space = lambda: False
+    rig.process(TWO).log._db._has_space = lambda: False  # type: ignore[attr-defined]  # the simulator's
     op = rig.propose(ONE)
     rig.tick(ONE)
     while rig.on_way(TWO, ONE):
