@@ -68,10 +68,10 @@ class Losses:
 
     def _put_right(self) -> None:
         """Let no voter run from a disk that was replaced: start it from the one that was accepted last."""
-        leader = self._world.leader()
+        roll = max(self._world.live.values(), key=lambda each: each.checkpoint.applied_index).checkpoint.roll
         for name, loss in self._losses.items():
-            if leader is not None and leader.checkpoint.roll.retired(name, self._disk_id(name)):
-                self._run_from(loss, leader.checkpoint.roll.disks()[name])
+            if roll.retired(name, self._disk_id(name)):
+                self._run_from(loss, roll.disks()[name])
                 self._world.start(name)
                 self._world.connect_all()
 

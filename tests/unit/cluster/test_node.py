@@ -303,6 +303,23 @@ async def test_a_transfer_that_nobody_takes_up_ends_in_time(tmp_path: Path) -> N
             await node.close()
 
 
+async def test_a_disk_that_speaks_for_its_voter_already_is_answered_as_done_and_no_other_is_named(
+    tmp_path: Path,
+) -> None:
+    node = open_node(disk(tmp_path))
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(node.run())
+        await leads(node)
+        before = node.status().last_index
+        assert await node.replace("node1", node.identity.disk_id) == 1
+        for name in ("node1", "node9"):
+            with pytest.raises(NotApplied) as refused:
+                await node.replace(name, "e" * 32)
+            assert refused.value.why is Why.NO_REPLACEMENT
+        assert node.status().last_index == before
+        await node.close()
+
+
 async def test_closing_leaves_what_was_appended_unknown(tmp_path: Path) -> None:
     nodes = [open_node(disk(tmp_path, f"node{rank}", 3), f"node{rank}", 3) for rank in (1, 2, 3)]
     async with asyncio.TaskGroup() as tasks:

@@ -77,6 +77,21 @@ def test_a_lost_reply_ends_with_3_and_the_key_to_repeat_it_with(
     assert said.out == ""
 
 
+def test_a_disk_is_named_when_it_is_given_and_what_was_accepted_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = {"voter": "node3", "disk_id": "e" * 32, "entry": 17}
+    with ScriptedVoter(answers(200, done), answers(200, done)) as voter:
+        for words in (["--disk", "e" * 32], []):
+            assert main(["voter", "replace", "node3", *words, "--config", operator(tmp_path, voter.url)]) == 0
+    assert [heard.line for heard in voter.heard] == ["POST /v1/voters/replace HTTP/1.1"] * 2
+    assert [json.loads(heard.body) for heard in voter.heard] == [
+        {"voter": "node3", "disk_id": "e" * 32},
+        {"voter": "node3", "disk_id": None},
+    ]
+    assert f"disk_id: {'e' * 32}\nentry: 17" in capsys.readouterr().out
+
+
 def test_an_attestation_names_the_row_revision_that_was_read(tmp_path: Path) -> None:
     attempts = [{"n": 1, "row_revision": 5}, {"n": 2, "row_revision": 9}]
     with ScriptedVoter(answers(200, {"attempts": attempts}), answers(200, {})) as voter:
@@ -249,6 +264,10 @@ def test_what_goes_wrong_is_one_line_and_an_exit_code(
         ["apply"],
         ["next", "* * * * *", "-n", "1e3"],
         ["runner"],
+        ["voter"],
+        ["voter", "prepare"],
+        ["voter", "replace"],
+        ["voter", "replace", "node3", "--disk", "\udcff"],
         ["trigger", "demo/close", "and\nmore\x1b[2J"],
         ["show", "\udcff"],
         ["cancel", "\udcff"],
