@@ -130,8 +130,15 @@ async def test_status_is_this_voters_own_view(port: int) -> None:
         "last_index": 10,
         "digest": "ab",
         "voters": [
-            {"name": "node1", "connected": True, "applied_index": 8, "disk_id": "d1", "suffrage": "voter"},
-            {"name": "node2", "connected": False, "applied_index": 0, "disk_id": "", "suffrage": ""},
+            {
+                "name": "node1",
+                "connected": True,
+                "applied_index": 8,
+                "disk_id": "d1",
+                "suffrage": "voter",
+                "full": False,
+            },
+            {"name": "node2", "connected": False, "applied_index": 0, "disk_id": "", "suffrage": "", "full": False},
         ],
         "trouble": None,
         "cluster_version": 1,
