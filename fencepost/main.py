@@ -17,7 +17,7 @@ from cluster.outcome import Unfit
 from fencepost import commands, init, keys, output, prepare
 from fencepost.arguments import parser
 from fencepost.client import Client, Patience
-from fencepost.config import load_client, load_node
+from fencepost.config import load_client, load_node, load_worker
 from fencepost.faults import Exit, Failure, Mistake, Uncertain, Unwritten
 from fencepost.layout import Layout
 from fencepost.next import following, instant_ms
@@ -50,13 +50,15 @@ def _dispatch(arguments: Namespace, environ: Mapping[str, str]) -> int:
         case "init":
             return _init(arguments)
         case "runner":
-            from fencepost import runner_process  # noqa: PLC0415  # a client command does not wait for a server's imports
+            node = load_node(arguments.config)
+            from fencepost import runner_process  # noqa: PLC0415  # a mistake or a client command does not wait for a server's imports
 
-            return runner_process.run(arguments.config)
+            return runner_process.run(node)
         case "worker":
+            worker = load_worker(arguments.config)
             from fencepost import worker_process  # noqa: PLC0415  # as above
 
-            return worker_process.run(arguments.config)
+            return worker_process.run(worker)
         case "next":
             return _next(arguments)
         case "voter" if arguments.action == "prepare":

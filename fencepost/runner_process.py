@@ -7,7 +7,6 @@ import socket
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import Final, Protocol
 
 import structlog
@@ -20,7 +19,7 @@ from cluster.ports import Clock, Status
 from cluster.relay import RelayClient
 from cluster.routes import cluster_routes
 from cluster.websocket import Peers
-from fencepost.config import NodeConfig, load_node
+from fencepost.config import NodeConfig
 from fencepost.ending import endless, on_signal, or_end_now, report
 from fencepost.system import SystemClock, log_to_stderr
 from runner.admission.routes import MAX_ADMISSION_BODY_BYTES, admission_routes
@@ -41,14 +40,12 @@ for the interpreter than for the disk."""
 _log = structlog.get_logger("fencepost.runner")
 
 
-def run(config_path: Path) -> int:
+def run(config: NodeConfig) -> int:
     """Serve until SIGTERM or SIGINT; returns the exit code.
 
     Raises:
-        Mistake: the configuration file is not as it must be.
-        Unfit: a data folder, an address or a credential cannot be used; nothing on disk was changed.
+        Unfit: a data folder or an address cannot be used; nothing on disk was changed.
     """
-    config = load_node(config_path)
     log_to_stderr(node=config.name)
     sys.setswitchinterval(SWITCH_S)
     try:

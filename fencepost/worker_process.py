@@ -3,12 +3,11 @@
 import asyncio
 import os
 import secrets
-from pathlib import Path
 
 import structlog
 
 from cluster.outcome import Unfit
-from fencepost.config import WorkerConfig, load_worker
+from fencepost.config import WorkerConfig
 from fencepost.ending import on_signal, or_end_now, report
 from fencepost.system import SystemClock, log_to_stderr
 from worker import fault
@@ -21,14 +20,12 @@ from worker.service import Worker
 _log = structlog.get_logger("fencepost.worker")
 
 
-def run(config_path: Path) -> int:
+def run(config: WorkerConfig) -> int:
     """Work until SIGTERM or SIGINT; returns the exit code.
 
     Raises:
-        Mistake: the configuration file is not as it must be.
-        Unfit: the data folder or the credential cannot be used; nothing on disk was changed.
+        Unfit: the data folder cannot be used; nothing on disk was changed.
     """
-    config = load_worker(config_path)
     log_to_stderr(worker=config.name)
     clock, randomness = SystemClock(), secrets.SystemRandom()
     try:
