@@ -42,9 +42,8 @@ def raft_db_in(durability: str) -> Callable[..., object]:
     return opened
 
 
-@pytest.mark.parametrize("durability", ["NORMAL", "OFF"])
-def test_a_log_that_is_not_synced_is_found_lost(monkeypatch: pytest.MonkeyPatch, durability: str) -> None:
-    monkeypatch.setattr(log_store, "open_writer", raft_db_in(durability))
+def test_a_log_that_is_not_synced_is_found_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_store, "open_writer", raft_db_in("NORMAL"))
     assert "spoke in" in found_wrong()
 
 
