@@ -142,7 +142,7 @@ SPOILT: dict[str, tuple[Callable[[Path], object], dict[str, object], str]] = {
     "wrong node": (lambda _: None, {"name": "node2"}, "voter"),
     "wrong cluster": (lambda _: None, {"cluster_id": "11111111-0000-4000-8000-000000000001"}, "cluster"),
     "other members": (lambda _: None, {"members": ("node1", "node2", "node4")}, "members"),
-    "newer format": (newer_format, {}, "format 2"),
+    "newer format": (newer_format, {}, "start the version that wrote it"),
     "a second process": (locked, {}, "another process"),
     "a folder that cannot be written": (not_writable, {}, "lock"),
 }

@@ -43,7 +43,8 @@ class Folder:
 
     def file_synced(self, name: str) -> None:
         """The bytes that a file has now are durable; its name need not be."""
-        self._look()
+        if name not in self._live:
+            self._look()
         if name in self._live:
             self._live[name].synced = self._read(name)
 
