@@ -102,7 +102,7 @@ def opened(folder: Path, **different: object) -> Node:
         "cluster_id": identity.cluster_id,
         "members": NAMES,
         "machine": Appends(),
-        "clock": VirtualClock(world, 0.0),
+        "clock": VirtualClock(world, "node1"),
         "randomness": Random(1),
         "timing": Timing(),
     }

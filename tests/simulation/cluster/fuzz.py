@@ -50,6 +50,7 @@ class Faults:
             (0.01, self._slow),
             (0.01, self._stall),
             (0.01, self._slow_disk),
+            (0.01, self._step_clock),
             (0.012, self._die),
             (0.004, self._resign),
             (0.006, self._fill),
@@ -117,6 +118,11 @@ class Faults:
         name = leader if leader and self._random.random() < 0.5 else self._random.choice(self._world.names)
         if name in self._world.live:
             self._world.live[name].stalled_until_s = self._world.now_s + 1.5 * self._random.random()
+
+    def _step_clock(self, _: str | None) -> None:
+        """Set a host's wall clock, to any time within two centuries; nothing here may hang on it."""
+        name = self._random.choice(self._world.names)
+        self._world.steps_s[name] = self._random.choice((0.0, 3.0, -3.0, 1e4, -1e4, 3e9, -3e9))
 
     def _slow_disk(self, _: str | None) -> None:
         name = self._random.choice(self._world.names)

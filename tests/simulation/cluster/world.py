@@ -28,16 +28,16 @@ class Killed(BaseException):
 
 
 class VirtualClock:
-    """One host's clocks: an offset of its own on the world's time."""
+    """One host's clocks: an offset of its own on the world's time; its wall clock may step."""
 
-    def __init__(self, world: "World", offset_s: float) -> None:
-        self._world, self._offset_s = world, offset_s
+    def __init__(self, world: "World", name: str) -> None:
+        self._world, self._name, self._offset_s = world, name, world.offsets[name]
 
     def mono_s(self) -> float:
         return self._world.now_s + self._offset_s
 
     def wall_ms(self) -> int:
-        return 1_700_000_000_000 + int(1000 * (self._world.now_s + self._offset_s))
+        return 1_700_000_000_000 + int(1000 * (self._world.now_s + self._world.steps_s[self._name]))
 
 
 class Process:
@@ -66,7 +66,7 @@ class Process:
             identity,
             log,
             checkpoint,
-            clock=VirtualClock(world, world.offsets[name]),
+            clock=VirtualClock(world, name),
             randomness=Random(world.random.getrandbits(32)),
             timing=world.timing,
             executor=self.executor,
@@ -135,6 +135,7 @@ class World:
             for name in self.names
         }
         self.offsets = {name: self.random.uniform(0, 500) for name in self.names}
+        self.steps_s = dict.fromkeys(self.names, 0.0)  # how far each host's wall clock has been set off
         self.home, self.prepared = home, 0
         self.history = History()
         self.order = Order(self.names)
