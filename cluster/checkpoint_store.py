@@ -124,7 +124,7 @@ class CheckpointStore:
     def _too_old(self, what: str) -> Unfit:
         return Unfit(
             f"{self._path}: {what}, and the log in raft.db before entry {self._log_start} is compacted away, so it"
-            " cannot be made again; restore this voter's disk"
+            " cannot be made again; replace this voter's disk"
         )
 
     def _load(self, path: Path, identity: Identity) -> tuple[int, int, bytes]:

@@ -57,7 +57,7 @@ class Digests:
             if is_odd(claims, self._name, voters=len(self._members), leader=leader):
                 raise FailStop(
                     f"this voter's state differs from that of {others} at entry {index}, and it is the odd one out;"
-                    " restore its disk, or move checkpoint.db away to have it made again from a whole log"
+                    " move checkpoint.db away to have it made again from a whole log, or replace this voter's disk"
                 )
             if not _has_majority(claims, self._name, len(self._members)):
                 self.dispute = (

@@ -54,7 +54,7 @@ def settle_pair(log: LogStore, checkpoint: CheckpointStore) -> None:
         if log.entitled or index <= log.commit_index or term > log.term:
             raise Unfit(
                 f"checkpoint.db has applied entry {index} of term {term}, which raft.db does not hold;"
-                " restore this voter's disk, or move checkpoint.db away to have it made again from a whole log"
+                " replace this voter's disk"
             )
         checkpoint.finish_wal()
         if checkpoint.durable_index != index:  # the log may start nowhere but at what is on disk

@@ -35,7 +35,7 @@ def standing(path: Path, db: sqlite3.Connection) -> tuple[int, str | None, int, 
     except sqlite3.Error as error:
         raise unusable(path, error) from error
     if row is None:
-        raise Unfit(f"{path}: it holds no term; restore this voter's disk")
+        raise Unfit(f"{path}: it holds no term; replace this voter's disk")
     term, voted_for, commit_index, syncs = row
     return int(term), voted_for, int(commit_index), int(syncs)
 
@@ -52,11 +52,11 @@ def entries(path: Path, db: sqlite3.Connection, term: int, commit_index: int) ->
         raise unusable(path, error) from error
     _, first, previous = rows[0] if rows else (b"", 0, 0)
     if not rows or (first == 1) != (previous == 0):  # only the initial entry has term 0
-        raise Unfit(f"{path}: the log has lost its start; restore this voter's disk")
+        raise Unfit(f"{path}: the log has lost its start; replace this voter's disk")
     for position, (_, index, entry_term) in enumerate(rows, start=first):
         if index != position or entry_term < previous:
-            raise Unfit(f"{path}: the log is damaged at entry {position}; restore this voter's disk")
+            raise Unfit(f"{path}: the log is damaged at entry {position}; replace this voter's disk")
         previous = entry_term
     if previous > term or not first <= commit_index < first + len(rows):
-        raise Unfit(f"{path}: its term or commit index does not fit its log; restore this voter's disk")
+        raise Unfit(f"{path}: its term or commit index does not fit its log; replace this voter's disk")
     return rows
