@@ -51,6 +51,7 @@ class Faults:
             (0.01, self._stall),
             (0.01, self._slow_disk),
             (0.01, self._step_clock),
+            (0.005, self._break_disk),
             (0.012, self._die),
             (0.004, self._resign),
             (0.006, self._fill),
@@ -118,6 +119,12 @@ class Faults:
         name = leader if leader and self._random.random() < 0.5 else self._random.choice(self._world.names)
         if name in self._world.live:
             self._world.live[name].stalled_until_s = self._world.now_s + 1.5 * self._random.random()
+
+    def _break_disk(self, leader: str | None) -> None:
+        """Let an act of a disk fail: its voter must stop, having said nothing that is not there."""
+        name = leader if leader and self._random.random() < 0.5 else self._random.choice(self._world.names)
+        if name in self._world.live:
+            self._world.live[name].flaw = self._random.randint(1, 40)
 
     def _step_clock(self, _: str | None) -> None:
         """Set a host's wall clock, to any time within two centuries; nothing here may hang on it."""
@@ -253,7 +260,8 @@ def _heal(world: World, losses: Losses) -> None:
     for name in world.names:
         world.empty(name)
         if name in world.live:
-            world.live[name].fuse, world.live[name].stalled_until_s, world.live[name].flush_s = None, 0.0, 0.0
+            world.live[name].fuse = world.live[name].flaw = None
+            world.live[name].stalled_until_s = world.live[name].flush_s = 0.0
         else:
             world.start(name)
     for one, two in world.network.links():

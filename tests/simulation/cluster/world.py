@@ -1,6 +1,7 @@
 """A whole cluster in one thread on virtual time: real replicas, real files, seeded faults, and an oracle."""
 
 import math
+import sqlite3
 from collections.abc import Callable, Generator
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,8 @@ from tests.simulation.cluster.machine import Appends, appended
 from tests.simulation.cluster.network import End, Network
 from tests.simulation.cluster.order import Order
 from tests.simulation.cluster.recording import Answered, History, Sent
+
+IO_ERROR = "disk I/O error"
 
 
 class Killed(BaseException):
@@ -46,6 +49,7 @@ class Process:
     def __init__(self, world: "World", name: str) -> None:
         self.name, self._world = name, world
         self.fuse: int | None = None  # how many more places to die it passes
+        self.flaw: int | None = None  # how many more acts of its disk succeed
         self.stalled_until_s = 0.0
         self.flush_s = 0.0  # how long the disk takes for a flush: the voter's loop goes on meanwhile, its ticks do not
         self._step: Generator[Callable[[], None], None, bool] | None = None
@@ -60,7 +64,7 @@ class Process:
         machine.version = world.versions[name]
         identity = read_identity(disk.folder)
         self.disk_id = identity.disk_id
-        log, checkpoint = disk.open(identity, machine, self.point, self._has_space)
+        log, checkpoint = disk.open(identity, machine, self._at_disk, self._has_space)
         self.log, self.checkpoint = log, checkpoint
         self.replica = Replica(
             identity,
@@ -80,6 +84,14 @@ class Process:
             self.fuse -= 1
             if self.fuse <= 0:
                 raise Killed
+
+    def _at_disk(self) -> None:
+        """Before and after each act of the disk: a place to die, or for the act to fail."""
+        self.point()
+        if self.flaw is not None:
+            self.flaw -= 1
+            if self.flaw <= 0:
+                raise sqlite3.OperationalError(IO_ERROR)
 
     def _has_space(self) -> bool:
         """Whether a write goes through: a start, and a tick that began with room, may use up the reserve."""
@@ -267,7 +279,8 @@ class World:
         except Killed as death:
             self.kill(process.name, power=self._is_power_loss(death))
         except FailStop as error:
-            self.violations.append(f"{process.name} stopped: {error}")
+            if process.flaw is None or IO_ERROR not in str(error):
+                self.violations.append(f"{process.name} stopped: {error}")
             self.kill(process.name)
         else:
             if not process.flushing:
