@@ -10,6 +10,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -24,6 +26,7 @@ STORIES = [
 ]
 TESTS = {"cluster": ["tests/unit/cluster", *STORIES]}
 SCRIPTED = {"cluster": "tests/simulation/cluster/hazards"}
+NOT_NOTICED = ("SURVIVED", "OUT OF DATE")
 SIMULATIONS = {"cluster": ["tests.simulation.cluster.fuzz", "0", "99"]}
 
 
@@ -58,15 +61,18 @@ def main(package: str, words: list[str]) -> int:
     """Run every chosen fault."""
     began, survived = time.monotonic(), 0
     chosen = [f for f in read_faults(package) if not words or any(_chooses(word, f) for word in words)]
-    for fault in chosen:
-        outdated = misfits(fault)
-        red = None if outdated else noticed_by(package, fault)
-        survived += red is None
-        verdict = red or ("OUT OF DATE: " + outdated[0] if outdated else "SURVIVED")
-        number = "" if fault.story is None else str(fault.story)
-        print(f"{number:>2} {fault.hazard:<9} {fault.name:<52} {verdict}", flush=True)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # each waits for processes of its own
+        for fault, verdict in zip(chosen, pool.map(partial(_verdict, package), chosen), strict=True):
+            survived += verdict.startswith(NOT_NOTICED)
+            number = "" if fault.story is None else str(fault.story)
+            print(f"{number:>2} {fault.hazard:<11} {fault.name:<52} {verdict}", flush=True)
     print(f"{len(chosen)} faults, {survived} not noticed, {time.monotonic() - began:.0f} s")
     return 1 if survived else 0
+
+
+def _verdict(package: str, fault: Fault) -> str:
+    outdated = misfits(fault)
+    return f"OUT OF DATE: {outdated[0]}" if outdated else noticed_by(package, fault) or "SURVIVED"
 
 
 def _chooses(word: str, fault: Fault) -> bool:
