@@ -67,11 +67,11 @@ class Losses:
         self._run_from(loss, self._random.choice(sorted(loss.disks)))
 
     def _put_right(self) -> None:
-        """Let no voter run from a disk that was replaced: start it from the one that was accepted last."""
-        roll = max(self._world.live.values(), key=lambda each: each.checkpoint.applied_index).checkpoint.roll
+        """Let no voter run from an older disk, accepted once or never: start it from the one that was accepted last."""
+        disks = max(self._world.live.values(), key=lambda each: each.checkpoint.applied_index).checkpoint.roll.disks()
         for name, loss in self._losses.items():
-            if roll.retired(name, self._disk_id(name)):
-                self._run_from(loss, roll.disks()[name])
+            if name != self.waiting and disks.get(name) in loss.disks:
+                self._run_from(loss, disks[name])
                 self._world.start(name)
                 self._world.connect_all()
 
