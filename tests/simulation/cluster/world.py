@@ -189,8 +189,9 @@ class World:
         """
         process = self.live.pop(name)
         self.disks[name].die(power=power)
-        for store in (process.log._db, process.log._mark, process.checkpoint._writer, process.checkpoint._reader):
-            store.close()
+        log, checkpoint = process.log, process.checkpoint
+        for file in (log._wal_flush, log._db, log._mark, checkpoint._writer, checkpoint._reader):
+            file.close()
         for other in self.names:
             self.network.disconnect(name, other)
             if other in self.live and not power:
