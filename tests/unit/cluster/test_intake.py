@@ -72,6 +72,11 @@ def test_a_trial_leaves_nothing_behind_committed_or_not(desk: Desk) -> None:
     assert desk.checkpoint.read(appended) == ["a"]
 
 
+def test_what_is_refused_leaves_nothing_behind_for_those_after_it(desk: Desk) -> None:
+    desk.offer(b"rival1", b"poison", b"rival2", b"c")
+    assert desk.append() == [b"rival1", b"c"], "two rivals in a row, though something failed between them"
+
+
 def test_a_result_that_cannot_enter_the_digest_is_found_too(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     def apply(_db: sqlite3.Connection, command: bytes) -> object:
         return object() if command == b"odd" else None
