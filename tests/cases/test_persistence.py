@@ -106,7 +106,7 @@ def opened(folder: Path, **different: object) -> Node:
         "randomness": Random(1),
         "timing": Timing(),
     }
-    return Node.open(folder, **{**as_usual, **different})  # type: ignore[arg-type]
+    return Node.open(folder, **{**as_usual, **different})
 
 
 def sums(folder: Path) -> dict[str, str]:

@@ -229,7 +229,7 @@ def files_watched() -> Iterator[None]:
             tell(what, path, folder)
             return result
 
-        done.told = True  # type: ignore[attr-defined]
+        done.told = True
         return done
 
     with (

@@ -20,7 +20,7 @@ def test_dying_anywhere_leaves_what_was_synced_and_nothing_that_was_not_written(
 
     def noted(order: Order, event: object) -> None:
         took_place.add(type(event))
-        take(order, event)  # type: ignore[arg-type]
+        take(order, event)
 
     with patch.object(Order, "take", noted):
         world, crashes, reopened = run_story(seed)

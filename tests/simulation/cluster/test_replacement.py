@@ -302,7 +302,7 @@ def test_acknowledgements_of_the_old_disk_count_no_more_once_its_replacement_is_
     new = "e" * 32
     seen = dict(leader.replica._roster.links)
     scene = leader.replica.scene
-    leader.replica.scene = lambda *, queued: scene(queued=queued).__class__(  # type: ignore[method-assign]
+    leader.replica.scene = lambda *, queued: scene(queued=queued).__class__(
         **{**_fields(scene(queued=queued)), "linked": {**{n: k.disk_id for n, k in seen.items()}, old: new}}
     )
     for name in (silent, third):
@@ -317,7 +317,7 @@ def test_acknowledgements_of_the_old_disk_count_no_more_once_its_replacement_is_
 
 
 def _fields(scene: object) -> dict[str, object]:
-    return {name: getattr(scene, name) for name in scene.__slots__}  # type: ignore[attr-defined]
+    return {name: getattr(scene, name) for name in scene.__slots__}
 
 
 # ---- crashes on the way

@@ -395,7 +395,7 @@ def test_a_voter_that_only_seems_to_lag_needs_no_snapshot(tmp_path: Path, monkey
     def watched(peer: object, message: object) -> None:
         if isinstance(message, Append) and not message.entries:
             held_up.append(message.prev_index)
-        batches(peer, message)  # type: ignore[arg-type]
+        batches(peer, message)
 
     monkeypatch.setattr(voter, "_answer", watched)
     world.tick(leader)

@@ -291,7 +291,7 @@ def test_a_command_is_tried_in_the_state_that_it_will_meet(tmp_path: Path, ticks
 
 def rot(process: Process) -> None:
     """Change a voter's state behind its back, so that it makes something else of the next command."""
-    process.checkpoint._writer._db.execute("INSERT INTO appended VALUES (999, 'rot')")  # type: ignore[attr-defined]
+    process.checkpoint._writer._db.execute("INSERT INTO appended VALUES (999, 'rot')")
 
 
 def expect_stopped(world: World, name: str) -> None:

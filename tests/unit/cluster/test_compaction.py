@@ -177,7 +177,7 @@ def test_a_batch_that_reaches_back_before_the_start_of_the_log_is_committed_ther
     bench.hear("node2", 1, Append(first - 2, first - 4, 1, (old,)))  # all of it is compacted
     bench.hear("node2", 1, Append(51, first - 3, 1, (old, old, (1, entries[first].command), *held)))
     assert bench.replica.status() == before
-    assert [frame.message.index for frame in bench.links["node2"].frames[-2:]] == [first - 3, 51]  # type: ignore[union-attr]
+    assert [frame.message.index for frame in bench.links["node2"].frames[-2:]] == [first - 3, 51]
     with pytest.raises(FailStop, match="contradicts"):
         bench.hear("node2", 2, Append(51, first - 2, 1, ((1, b"\x00"), (2, NO_OP), (2, NO_OP))))
 

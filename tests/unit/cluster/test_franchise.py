@@ -260,5 +260,5 @@ SCENE = Scene("node1", frozenset(BEFORE), ROLL, 20, {"node2": TWO, "node3": NEW}
     ],
 )  # fmt: skip
 def test_when_a_replacement_is_refused_and_in_which_words(change: dict[str, object], words: str | None) -> None:
-    why = why_not("node3", NEW, dataclasses.replace(SCENE, **change))  # type: ignore[arg-type]
+    why = why_not("node3", NEW, dataclasses.replace(SCENE, **change))
     assert why is None if words is None else words in str(why)

@@ -114,7 +114,7 @@ def test_c72_each_step_is_on_disk_before_the_next_begins(
         def call(*args: object, **kwargs: object) -> object:
             if what != "unlink" or str(args[0]).endswith("-wal"):
                 done.append(what)
-            return act(*args, **kwargs)  # type: ignore[operator]
+            return act(*args, **kwargs)
 
         return call
 
@@ -184,7 +184,7 @@ def test_a_copy_is_of_committed_state_and_whole_in_one_file(tmp_path: Path) -> N
 def test_a_copy_that_is_not_what_was_announced_is_refused(tmp_path: Path, copy: Copy) -> None:
     def announced(**changes: object) -> Copy:
         fields = {"path": copy.path, "index": 30, "term": 1, "total": copy.total, "digest": copy.digest}
-        return Copy(**{**fields, **changes})  # type: ignore[arg-type]
+        return Copy(**{**fields, **changes})
 
     for wrong in (
         announced(index=31),

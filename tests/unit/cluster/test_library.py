@@ -44,7 +44,7 @@ def test_the_library_sends_nothing_but_requests_for_votes() -> None:
 
 
 def test_the_library_cannot_drop_entries(tmp_path: object) -> None:
-    path = tmp_path / "raft.db"  # type: ignore[operator]
+    path = tmp_path / "raft.db"
     create(path, identity())
     log = LogStore(path)
     journal = JournalFace(log)

@@ -146,7 +146,7 @@ def test_what_raft_never_does_stops_the_voter(path: Path, step: object) -> None:
     log.set_term(2, "node2")
     log.set_commit(2)
     with pytest.raises(FailStop):
-        step(log)  # type: ignore[operator]
+        step(log)
     log.close()
 
 

@@ -41,7 +41,7 @@ def test_a_peer_that_went_back_is_sent_all_again_and_counts_once_it_has_what_it_
     bench.replica.tick()
     assert bench.links["node2"].sent(Append)[-1].message == Append(3, last, term, ()), "where it was, first"
     bench.hear("node2", term, Conflict(3))
-    (batch,) = [frame.message for frame in bench.links["node2"].sent(Append) if frame.message.entries]  # type: ignore[union-attr]
+    (batch,) = [frame.message for frame in bench.links["node2"].sent(Append) if frame.message.entries]
     assert isinstance(batch, Append)
     assert (batch.prev_index, len(batch.entries)) == (2, 4)
     bench.hear("node3", term, Matched(last))

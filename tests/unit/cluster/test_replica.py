@@ -204,7 +204,7 @@ def test_only_batches_leave_before_the_commit_and_never_before_the_term(tmp_path
     bench.hear("node3", term + 1, RequestVote(50, term + 1))
     bench.wait(1.0)
     bench.hear("node3", term + 9, RequestVote(50, term + 9))
-    claims = [claim for link in bench.links.values() for claim in link.claims]  # type: ignore[attr-defined]
+    claims = [claim for link in bench.links.values() for claim in link.claims]
     assert (Append, False, False) in claims, "the early release is not shown"
     assert all(not unsynced for _, _, unsynced in claims)
     assert all(synced for kind, synced, _ in claims if kind is not Append)
@@ -236,7 +236,7 @@ def test_not_even_a_batch_leaves_before_the_term_is_on_disk(tmp_path: Path) -> N
     bench.replica.propose(b"work", lambda _: None)
     bench.log._claims_unsynced = True  # no way there is known; the rule must hold by itself
     bench.replica.tick()
-    claims = bench.links["node2"].claims  # type: ignore[attr-defined]
+    claims = bench.links["node2"].claims
     assert claims[-1] == (Append, True, False)
 
 
@@ -511,7 +511,7 @@ def test_what_an_ended_link_carried_does_not_fill_the_next_one(bench: Bench, mon
     for _ in range(3):
         bench.replica.propose(b"work", lambda _: None)
         bench.replica.tick()
-    assert not bench.links["node2"].sent(Append)[-1].message.entries  # type: ignore[union-attr]
+    assert not bench.links["node2"].sent(Append)[-1].message.entries
     bench.replica.disconnected(bench.links["node2"])
     bench.replica.tick()
     link = bench.link("node2", "newer")

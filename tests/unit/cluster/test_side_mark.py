@@ -133,7 +133,7 @@ def test_a_mark_that_tells_nothing_is_unfit_with_what_to_do(path: Path, damage: 
             path.mkdir()
     files: list[Recording] = []
     with pytest.raises(Unfit) as unfit:
-        SideMark.open(path, lambda path: files.append(Recording(path)) or files[0], DISK)  # type: ignore[func-returns-value]
+        SideMark.open(path, lambda path: files.append(Recording(path)) or files[0], DISK)
     assert str(unfit.value).startswith(f"{path}: ")
     assert "replace this voter's disk" in str(unfit.value)
     assert "\n" not in str(unfit.value)

@@ -110,7 +110,7 @@ async def test_the_digest_tells_two_bodies_and_two_paths_apart_and_nothing_else(
     await voter.ask("POST", "/v1/apply", {"schedules": [TICK | {"every_s": 61}]})
     await voter.ask("POST", "/v1/enable", NAME)
     await voter.ask("POST", "/v1/disable", NAME)
-    once, again, relayed, *others = [op.operation.digest for op in voter.owner.ops]  # type: ignore[union-attr]
+    once, again, relayed, *others = [op.operation.digest for op in voter.owner.ops]
     assert once == again == relayed
     assert len({once, *others}) == 4
 
@@ -290,7 +290,7 @@ def changed(**parts: object) -> dict[str, object]:
 async def test_an_apply_that_cannot_be_meant_is_refused_whole(body: object, words: str) -> None:
     voter, _ = cluster()
     for query in ({}, {"dry_run": "true"}):
-        reply = await voter.ask("POST", "/v1/apply", body, **query)  # type: ignore[arg-type]
+        reply = await voter.ask("POST", "/v1/apply", body, **query)
         assert reply.status == 422, reply.body
         assert words in decoded(reply)["detail"]
         assert "s3cret" not in decoded(reply)["detail"]

@@ -29,7 +29,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[None]:
 
     def counted(*asked: object) -> object:
         looked.append(None)
-        return original(*asked)  # type: ignore[arg-type]
+        return original(*asked)
 
     original = agenda.next_after
     monkeypatch.setattr(agenda, "next_after", counted)
@@ -111,7 +111,7 @@ def shares(two: Voter, looks: list[None], first_turn: Callable[[], None] = lambd
                 first_turn()
         return query(two.log.db)
 
-    two.node.read = read  # type: ignore[method-assign]
+    two.node.read = read
     return seen
 
 

@@ -74,7 +74,7 @@ def test_a_stalled_owner_does_not_take_its_own_deafness_for_a_workers_death() ->
             await worker.launched()
             await worker.poll()
             loop = asyncio.get_running_loop()
-            loop._jumping.now_s += 3_600.0  # type: ignore[attr-defined]
+            loop._jumping.now_s += 3_600.0
             await asyncio.sleep(5)
             assert one.states() == ["Active"]
             await worker.poll()

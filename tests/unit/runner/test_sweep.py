@@ -101,7 +101,7 @@ class Host:
     async def _report(self, worker: FakeWorker, report: object) -> None:
         while True:
             door = self.rng.choice(self.voters)
-            message = Reports(1, worker.next_number(), [report])  # type: ignore[list-item]
+            message = Reports(1, worker.next_number(), [report])
             try:
                 reply = await door.admission.reports(worker.principal, message)
             except FAULTS:

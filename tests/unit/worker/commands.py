@@ -32,12 +32,12 @@ def engine(folder: Path, limits: Limits = LIMITS) -> CommandEngine:
 
 async def start(folder: Path, *argv: str, limits: Limits = LIMITS, **target: object) -> CommandWork:
     run_id = folder.name
-    made = claim((run_id, 1), incarnation="i", ledger="l", target=CommandTarget(argv=argv, **target))  # type: ignore[arg-type]
+    made = claim((run_id, 1), incarnation="i", ledger="l", target=CommandTarget(argv=argv, **target))
     return await engine(folder, limits).submit(LaunchCapability(run_id, 1, 7, mint=MINT), made)
 
 
 async def shell(folder: Path, script: str, **options: object) -> Outcome:
-    work = await start(folder, "sh", "-c", script, **options)  # type: ignore[arg-type]
+    work = await start(folder, "sh", "-c", script, **options)
     async with asyncio.timeout(60):
         return await work.observe()
 

@@ -81,7 +81,7 @@ async def test_what_cannot_start_is_refused(
 ) -> None:
     before = handles()
     with pytest.raises(Refused, match=why):
-        await start(folder, *argv, **target)  # type: ignore[arg-type]
+        await start(folder, *argv, **target)
     assert handles() == before
 
 

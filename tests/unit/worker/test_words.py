@@ -71,7 +71,7 @@ def test_a_stop_before_consumption_is_a_confirmed_stop_that_was_never_consumed()
 @pytest.mark.parametrize("kind", ["recorded", "evidence", "no_such_run"])
 def test_final_answers_settle(kind: str) -> None:
     word = CannotTell(**WHO)
-    assert meaning(word, Answer(kind)) == Settle(kind)  # type: ignore[arg-type]
+    assert meaning(word, Answer(kind)) == Settle(kind)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_final_answers_settle(kind: str) -> None:
     ],
 )
 def test_what_other_answers_mean(word: object, answer: Answer, change: object) -> None:
-    assert meaning(word, answer) == change  # type: ignore[arg-type]
+    assert meaning(word, answer) == change
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_what_other_answers_mean(word: object, answer: Answer, change: object) -
     ],
 )
 def test_how_a_poll_lists_a_row(row: LedgerRow, phase: str, observable: bool) -> None:
-    assert held(row, "i1") == Held(run_id="r1", attempt=1, phase=phase, observable=observable)  # type: ignore[arg-type]
+    assert held(row, "i1") == Held(run_id="r1", attempt=1, phase=phase, observable=observable)
 
 
 @pytest.mark.parametrize("state", [RowState.RESERVED, RowState.CONSUMED, RowState.ACCEPTED])

@@ -164,7 +164,7 @@ class LibraryRig(Rig):
             return
         self._up.add(frozenset((one, two)))
         for here, there in ((one, two), (two, one)):
-            self._run(here, lambda here=here, there=there: self.live[here].wire._onNodeConnected(self.nodes[there]))  # type: ignore[misc]
+            self._run(here, lambda here=here, there=there: self.live[here].wire._onNodeConnected(self.nodes[there]))
 
     def cut(self, one: str, two: str) -> None:
         if frozenset((one, two)) not in self._up:
@@ -173,7 +173,7 @@ class LibraryRig(Rig):
         for here, there in ((one, two), (two, one)):
             self.ways[here, there].clear()
             self.silent.discard((here, there))
-            self._run(here, lambda here=here, there=there: self.live[here].wire._onNodeDisconnected(self.nodes[there]))  # type: ignore[misc]
+            self._run(here, lambda here=here, there=there: self.live[here].wire._onNodeDisconnected(self.nodes[there]))
 
     def silence(self, one: str, two: str) -> None:
         self.silent.add((one, two))
@@ -199,7 +199,7 @@ class LibraryRig(Rig):
             message = way.popleft()
             carried += 1
             failures = self.failures.total()
-            self._run(two, lambda message=message: self.live[two].wire._onMessageReceived(self.nodes[one], message))  # type: ignore[misc]
+            self._run(two, lambda message=message: self.live[two].wire._onMessageReceived(self.nodes[one], message))
             if self.drops_on_failure and self.failures.total() > failures:
                 self.drops += 1
                 self.cut(one, two)
