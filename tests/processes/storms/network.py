@@ -66,7 +66,7 @@ class Loopback:
         return {peer: f"http://{host}:{port}" for peer, (host, port) in self.listen.items()}
 
     def silence(self, one: str, other: str) -> None:
-        raise NotImplementedError
+        raise AssertionError(f"{one} and {other} cannot be parted over loopback: ask can_part first")
 
     sever = silence
 
