@@ -86,6 +86,8 @@ class Machine:
         now_ms = world.clocks[self.name].wall_ms()
         work = Work(key, claim.binding.schedule_id, manner, self.name, life, world.loop.now_s, now_ms)
         self.works[key] = work
+        world.note("work starts", host=self.name, run=key)
+        world.checker.started(key)
         world.loop.after(manner.lasts_s, None, self.end, work, manner.exit_code)
         return work
 
@@ -162,7 +164,6 @@ class SimulatedEngine:
             raise Refused("no such program")
         await asyncio.sleep(manner.submit_s / 2)
         work = self._machine.start(claim, manner, self._life)
-        self._world.note("work starts", host=self._machine.name, run=key)
         await asyncio.sleep(manner.submit_s / 2)
         if manner.accepts == "loses the answer":
             raise SubmissionUnknown("the connection broke")

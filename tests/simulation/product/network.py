@@ -7,7 +7,7 @@ or a reply that did not come (perhaps done). Links lose nothing but a suffix, an
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
 from typing import Protocol
 
@@ -59,7 +59,6 @@ class Call:
     path: str
     headers: dict[str, str]
     body: bytes
-    query: dict[str, str] = field(default_factory=dict)
 
 
 class End:
@@ -94,6 +93,7 @@ class Network:
         self.loss = 0.0  # of a call's request or reply
         self._links: dict[frozenset[str], tuple[End, End]] = {}
         self._sessions = 0
+        self.reply_lost: Callable[[Reply], None] = lambda reply: None
         self._serving: dict[Life, list[tuple[str, asyncio.Future[Reply]]]] = {}
 
     # ---- what the seed does to it
@@ -248,16 +248,19 @@ class Network:
         entry = (call.source, reply)
         if entry in self._serving.get(life, ()):
             self._serving[life].remove(entry)
-        if (host.name, call.source) not in self.blocked and not self._loses():
-            self._loop.after(self._delay_s(host.name, call.source), None, _give, reply, answer)
+        if (host.name, call.source) in self.blocked or self._loses():
+            self.reply_lost(answer)
+        else:
+            self._loop.after(self._delay_s(host.name, call.source), None, self._give, reply, answer)
+
+    def _give(self, reply: "asyncio.Future[Reply]", answer: Reply) -> None:
+        if reply.done():
+            self.reply_lost(answer)
+        else:
+            reply.set_result(answer)
 
     def _loses(self) -> bool:
         return self.loss > 0 and self._random.random() < self.loss
-
-
-def _give(reply: "asyncio.Future[Reply]", answer: Reply) -> None:
-    if not reply.done():
-        reply.set_result(answer)
 
 
 def _looked_at(reply: "asyncio.Future[Reply]") -> None:

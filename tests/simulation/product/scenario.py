@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tests.simulation.cluster.recording import files_watched
 from tests.simulation.product.acting import Acting
+from tests.simulation.product.healing import Healing
 from tests.simulation.product.loop import Stuck, Task
 from tests.simulation.product.plan import FAULTY_S, Plan, draw
 from tests.simulation.product.world import World
@@ -61,17 +62,12 @@ def _collecting_nothing() -> Iterator[None]:
 async def _live(world: World) -> None:
     acting = Acting(world)
     world.network.keep_linked()
-    for name in world.voters:
-        world.start_voter(name)
-    for name in world.workers:
-        world.start_worker(name)
+    for name in (*world.voters, *world.workers):
+        world.start(name)
     for action in world.plan.actions:
         world.loop.after(action.at_s, None, acting.act, action)
-    await _sleep_until(world, 1000.0 + FAULTY_S + 0.5)
-    await acting.heal()
-
-
-async def _sleep_until(world: World, at_s: float) -> None:
-
-    while world.loop.now_s < at_s and not world.checker.violations:
+    while world.loop.now_s < 1000.0 + FAULTY_S + 0.5 + world.pause_s and not world.checker.violations:
         await asyncio.sleep(0.1)
+    if not world.checker.violations:
+        await Healing(world, acting).run()
+

@@ -1,10 +1,10 @@
 """One life of a runner process: voter, runner, admission and management, as `fencepost/runner_process.py` wires them."""
 
-import asyncio
 import dataclasses
 import sqlite3
 from random import Random
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl
 
 from cluster.bearer import Bearers, Principal
 from cluster.identity import FolderLock, read_identity
@@ -136,6 +136,10 @@ class Voter:
                 return await self._relayed(_relay_request(call))
             return await self._serve(call)
         except Problem as problem:
+            if problem.certainty == "unknown":
+                self.world.checker.crashes.uncertain()
+            if problem.title == "Incarnation Refused":
+                self.world.checker.crashes.refused_incarnation()
             return Reply(problem.status, problem.body(), CONTENT_TYPE, problem.headers)
         except FailStop as fault:
             self.world.voter_ended(self, f"FailStop in a handler: {fault}")
@@ -148,15 +152,15 @@ class Voter:
         principal = self.bearers.judge([call.headers["authorization"].encode()])
         if principal is None:
             raise unauthorized()
-        route, params = self._tables[call.listener].find(call.method, call.path)
+        route, params = self._tables[call.listener].find(call.method, call.path.partition("?")[0])
         if principal.role not in route.roles:
             raise forbidden(principal.role, route.roles)
         reply = await route.handler(
             Request(
                 method=call.method,
-                path=call.path,
+                path=call.path.partition("?")[0],
                 params=params,
-                query=call.query,
+                query=dict(parse_qsl(call.path.partition("?")[2])),
                 headers=call.headers,
                 body=call.body,
                 content_type="application/json",
@@ -183,11 +187,15 @@ class Voter:
 
     def stop(self) -> None:
         """Stop in order, as at SIGTERM."""
-        self.world.loop.spawn(self.life, self._stand_down())
+        others = [each for each in self.world.live.values() if each is not self]
+        healthy = 2 * len(others) > len(self.world.voters)
+        self.world.checker.crashes.stopping(self, healthy=healthy)
+        self.world.loop.spawn(self.life, self._stand_down(healthy=healthy))
 
-    async def _stand_down(self) -> None:
+    async def _stand_down(self, *, healthy: bool) -> None:
         await self.runner.stand_down("stopping")
-        await asyncio.sleep(0)
+        self.world.note("stopped in order", host=self.name)
+        self.world.checker.crashes.stopped(healthy=healthy)
         self.world.kill_voter(self.name, power=False)
 
 

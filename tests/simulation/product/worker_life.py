@@ -117,7 +117,14 @@ class WorkerProcess:
         self.world.note("worker ends", host=self.host_name, why=why)
         self.world.kill_worker(self.host_name, power=False)
 
+    def left(self) -> dict[tuple[str, int], str]:
+        """Return what the ledger holds open now that the process is gone; a transaction under way never was."""
+        if self._db.in_transaction:
+            self._db.execute("ROLLBACK")
+        rows = self._db.execute("SELECT run_id, attempt, state FROM attempt WHERE answered_ms IS NULL")
+        return {(run_id, attempt): state for run_id, attempt, state in rows}
+
     def close(self) -> None:
-        """Give up the ledger's file; a transaction that was under way never was."""
+        """Give up the ledger's file."""
         self.ledger._db = self._db
         self.ledger.close()

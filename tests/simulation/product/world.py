@@ -19,11 +19,13 @@ from runner import settings
 from tests.simulation.cluster.disk import Disk
 from tests.simulation.cluster.recording import History
 from tests.simulation.product.checker import Checker
-from tests.simulation.product.engine import Machine, Manner, draw_manner
+from tests.simulation.product.engine import Machine, Manner, Work, draw_manner
 from tests.simulation.product.hosts import HostClock, Killed
 from tests.simulation.product.loop import Life, Loop, bury
 from tests.simulation.product.network import Host, Network
+from tests.simulation.product.operators import Operators
 from tests.simulation.product.plan import Plan
+from tests.simulation.product.plain_disk import PlainDisk
 from tests.simulation.product.voter import IO_ERROR, OPERATORS, Voter
 from tests.simulation.product.worker_life import WorkerProcess
 from worker import timing
@@ -36,7 +38,7 @@ CLUSTER_ID = "00000000-0000-4000-8000-000000000001"
 class Timings:
     """Every deadline, so short that a scenario of some seconds crosses them all."""
 
-    raft: ports.Timing = ports.Timing(raft_min_s=0.3, raft_max_s=0.6, heartbeat_s=0.09, tick_s=0.03)
+    raft: ports.Timing = ports.Timing(raft_min_s=0.3, raft_max_s=0.6, heartbeat_s=0.09, tick_s=0.05)
     owner: settings.Timing = settings.Timing(
         acquire_s=1.0,
         stalled_s=1.0,
@@ -95,7 +97,10 @@ class World:
         self.live: dict[str, Voter] = {}
         self.working: dict[str, WorkerProcess] = {}
         self.buried: list[Life] = []
+        self.pause_s = 0.0  # by how much the faults last longer
+        self.blindly_attested: set[tuple[str, int]] = set()
         self.free = dict.fromkeys(self.voters, boundless())
+        self.network.reply_lost = self.checker.crashes.reply_lost
         self._make_hosts()
         self._make_disks()
 
@@ -112,7 +117,12 @@ class World:
         members = {name: f"{rank:032x}" for rank, name in enumerate(self.voters, start=1)}
         self.history = History()
         disk_random = Random(f"{self.plan.seed} disks")
-        self.disks = {name: Disk(self.home / name, name, disk_random, self.history) for name in self.voters}
+        self.disks: dict[str, Disk | PlainDisk] = {
+            name: Disk(self.home / name, name, disk_random, self.history)
+            if self.plan.power
+            else PlainDisk(self.home / name, name)
+            for name in self.voters
+        }
         for name in self.voters:
             create_disk(self.disks[name].folder, Identity(CLUSTER_ID, 1, name, members[name], members))
 
@@ -129,6 +139,8 @@ class World:
 
     def manner_of(self, claim: Claim) -> Manner:
         """Return how the work of a claim behaves."""
+        if claim.schedule == Operators.fresh:
+            return Manner()
         binding = claim.binding
         what = f"{self.plan.seed} {claim.schedule} {binding.occurrence.partition('/')[0]} {binding.attempt}"
         return draw_manner(Random(what), wild=self.plan.wild)
@@ -138,12 +150,25 @@ class World:
         words = " ".join(f"{key}={_text(value)}" for key, value in about.items())
         self.transcript.append(f"{self.loop.now_s - 1000:8.3f} {what} {words}".rstrip())
 
+    def start(self, name: str) -> None:
+        """Start the process of a host, unless it runs."""
+        if name in self.network.hosts and name not in {**self.live, **self.working}:
+            self._start_voter(name) if name in self.voters else self._start_worker(name)
+
+    def kill(self, name: str, *, power: bool = False) -> None:
+        """End the process of a host at this instant, if it runs."""
+        self.kill_voter(name, power=power)
+        self.kill_worker(name, power=power)
+
+    def clocks_agree(self) -> None:
+        """Set every wall clock to about the same time; none goes back."""
+        latest_s = max(clock.skew_s for clock in self.clocks.values())
+        for clock in self.clocks.values():
+            clock.skew_s = latest_s + self.random.uniform(-0.3, 0.3)
+
     # ---- voters
 
-    def start_voter(self, name: str) -> None:
-        """Start a voter's process, unless it runs."""
-        if name in self.live:
-            return
+    def _start_voter(self, name: str) -> None:
         self.note("start", host=name)
         voter = self.live[name] = Voter(self, name)
         try:
@@ -165,8 +190,8 @@ class World:
         self.disks[name].die(power=power)
         self.network.died(host, voter.life, power=power)
         self.buried.append(voter.life)
-        self.checker.voter_died(voter)
-        self.loop.after(0.0, None, _close_stores, voter)
+        if isinstance(self.disks[name], Disk):
+            self.loop.after(0.0, None, _close_stores, voter)
 
     def voter_ended(self, voter: Voter, why: str) -> None:
         """A voter's process ended by itself."""
@@ -183,14 +208,25 @@ class World:
 
     # ---- workers
 
-    def start_worker(self, host_name: str) -> None:
-        """Start the worker of a host, unless it runs."""
-        if host_name in self.working:
-            return
-        name = host_name.removesuffix("b")
-        folder = self.home / f"{host_name}-data"
+    def folder_of(self, host_name: str) -> Path:
+        """Return where a worker's host keeps its ledger."""
+        return self.home / f"{host_name}-data"
+
+    def _start_worker(self, host_name: str) -> None:
         self.note("start", host=host_name)
-        self.working[host_name] = WorkerProcess(self, host_name, name, folder)
+        process = WorkerProcess(self, host_name, host_name.removesuffix("b"), self.folder_of(host_name))
+        self.working[host_name] = process
+
+    def is_quiet(self, key: tuple[str, int], incarnation: str) -> bool:
+        """Whether nothing of an attempt is alive anywhere, and nothing of it can start any more."""
+        work = self.work_of(key)
+        if work is not None and work.alive:
+            return False
+        for process in self.working.values():
+            if process.worker.incarnation == incarnation:
+                row = process.ledger.row(*key)
+                return row is not None and row.state.value not in {"reserved", "consumed"}
+        return True
 
     def kill_worker(self, host_name: str, *, power: bool) -> None:
         """End a worker's process at this instant."""
@@ -203,8 +239,18 @@ class World:
         host.powered = not power
         self.network.died(host, process.life, power=power)
         process.machine.worker_died(process.life, power=power)
+        self.checker.crashes.worker_died(process, process.left())
         self.buried.append(process.life)
         self.loop.after(0.0, None, process.close)
+
+    def alive_works(self) -> list[Work]:
+        """Return all work that is alive anywhere."""
+        return [work for machine in self.machines.values() for work in machine.works.values() if work.alive]
+
+    def work_of(self, key: tuple[str, int]) -> Work | None:
+        """Return the work of an attempt, if any began anywhere."""
+        found = (machine.works.get(key) for machine in self.machines.values())
+        return next((work for work in found if work is not None), None)
 
     # ---- the end
 
