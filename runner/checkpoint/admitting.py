@@ -25,7 +25,7 @@ def binding_of(head: Head, run: Run, attempt: Attempt) -> Binding:
     """
     return Binding(
         cluster_id=head.cluster_id,
-        generation=head.generation,
+        generation=attempt.generation,
         namespace=run.namespace,
         schedule_id=run.schedule_id,
         occurrence=run.occurrence,
@@ -56,6 +56,7 @@ def claim(commit: Commit, op: ClaimOp) -> OpResult:
         ledger=op.ledger,
         owner=commit.head.owner,
         epoch=commit.head.epoch,
+        generation=commit.head.generation,
         pool=run.pool,
         digest=run.digest,
         authorities=frozenset(op.authorities),
@@ -94,7 +95,7 @@ def admit(commit: Commit, op: AdmitOp) -> OpResult:
         token=fencing_token(commit.head.generation, counter),
     )
     retired = queries.is_retired(commit.db, attempt.worker, attempt.incarnation)
-    facts = words.Facts(run_state=run.state, due_ms=run.not_before_ms, retired=retired)
+    facts = words.Facts(run_state=run.state, due_ms=run.not_before_ms, retired=retired, frozen=commit.head.frozen)
     admitted, decision = attempts_of.step(attempt, command, facts, now_ms=commit.now_ms)
     if not isinstance(decision, Granted):
         return _denied(decision)
@@ -138,6 +139,7 @@ def _claim_facts(commit: Commit, run: Run, case: runs_of.Case, op: ClaimOp) -> w
         due_ms=run.not_before_ms,
         closing_ms=runs_of.closing_ms(case),
         retired=queries.is_retired(commit.db, op.worker, op.incarnation),
+        frozen=commit.head.frozen,
     )
 
 

@@ -26,6 +26,7 @@ class Claim:
     ledger: str
     owner: str
     epoch: int
+    generation: int
     pool: str
     digest: str
     authorities: frozenset[str]
@@ -136,6 +137,7 @@ class Restore:
     n: int
     pool: str
     digest: str
+    generation: int
 
 
 Command = (

@@ -20,14 +20,19 @@ _RUN_COLUMNS: Final = ", ".join(
     "schedules.slot_run_id IS runs.run_id" if field.name == "holds_slot" else f"runs.{field.name}"
     for field in fields(Run)
 )
+_HEAD: Final = (
+    "SELECT cluster_id, generation, epoch, owner, revision, now_ms, token_counter, frozen, restored_ms FROM head"
+)
 _RUNS: Final = f"SELECT {_RUN_COLUMNS} FROM runs JOIN schedules USING (schedule_id)"
 _ATTEMPTS: Final = f"SELECT {ATTEMPT_COLUMNS} FROM attempts"
 _SKIPS: Final = "SELECT schedule_id, namespace, schedule, first_ms, last_ms, count, reason, revision FROM skips"
 _SCHEDULES: Final = (
-    "SELECT spec, schedule_id, enabled, definition_revision, watermark_ms, anchor_ms, slot_run_id, revision"
-    " FROM schedules"
+    "SELECT spec, schedule_id, enabled, definition_revision, watermark_ms, anchor_ms, slot_run_id, revision,"
+    " digest, tail_skip_ms, pruned_before_ms, deleted_ms FROM schedules"
 )
-_EVENTS: Final = "SELECT revision, ordinal, at_ms, actor, run_id, attempt, op, from_state, to_state, why FROM events"
+_EVENTS: Final = (
+    "SELECT revision, ordinal, at_ms, actor, run_id, attempt, op, from_state, to_state, why, evidence FROM events"
+)
 _FIRST_IN_LINE: Final = (
     "SELECT line.run_id FROM runs AS line WHERE line.schedule_id = runs.schedule_id"
     " AND line.ended_ms IS NULL AND line.state = 'Pending' ORDER BY line.run_id LIMIT 1"
@@ -52,8 +57,9 @@ _result_decoder = msgspec.msgpack.Decoder(OpResult)
 
 def head(db: sqlite3.Connection) -> Head:
     """Return the register's own row."""
-    row = db.execute("SELECT cluster_id, generation, epoch, owner, revision, now_ms, token_counter FROM head")
-    return Head(*row.fetchone())
+    cluster_id, generation, epoch, owner, revision, now_ms, token_counter, *rest = db.execute(_HEAD).fetchone()
+    frozen, restored_ms = rest
+    return Head(cluster_id, generation, epoch, owner, revision, now_ms, token_counter, bool(frozen), restored_ms)
 
 
 def schedules(db: sqlite3.Connection) -> list[Schedule]:

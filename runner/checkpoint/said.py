@@ -24,13 +24,14 @@ def newborn(claim: words.Claim, now_ms: int) -> Attempt:
         ledger=claim.ledger,
         owner=claim.owner,
         epoch=claim.epoch,
+        generation=claim.generation,
     )
 
 
 def restored_newborn(restore: words.Restore, now_ms: int) -> Attempt:
     """Return an Unknown attempt without a claim: a place for what may have been launched since the image."""
     blank = _blank(restore.run_id, restore.n, pool=restore.pool, digest=restore.digest, now_ms=now_ms)
-    return replace(blank, state=AttemptState.UNKNOWN, reason=RESTORED)
+    return replace(blank, state=AttemptState.UNKNOWN, reason=RESTORED, generation=restore.generation)
 
 
 def was_given_back(attempt: Attempt) -> bool:
@@ -200,6 +201,7 @@ def _blank(run_id: str, n: int, *, pool: str, digest: str, now_ms: int) -> Attem
         ledger="",
         owner="",
         epoch=0,
+        generation=0,
         authority=pool,
         digest=digest,
         reservation=None,

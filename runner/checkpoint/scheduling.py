@@ -8,13 +8,13 @@ from typing import Any, Final
 import msgspec
 
 from runner.checkpoint import queries
-from runner.checkpoint.carrying import WINDOW_MS, insert_run
+from runner.checkpoint.birth import Birth, manual_run
+from runner.checkpoint.carrying import insert_run
 from runner.checkpoint.commit import Cause, Commit
 from runner.checkpoint.ops import Apply, Every, PoolSpec, ScheduleSpec, SetEnabled, Trigger
-from runner.checkpoint.payload import MAX_TARGET_BYTES, digest_of, target_bytes, target_digest
-from runner.checkpoint.records import Run, RunState, Schedule
+from runner.checkpoint.payload import MAX_TARGET_BYTES, digest_of, target_bytes
+from runner.checkpoint.records import Schedule
 from runner.checkpoint.results import OpResult
-from runner.ids import manual_occurrence, run_id
 
 # What one apply may name: each voter applies it in one piece, and is deaf meanwhile.
 MAX_SCHEDULES: Final = 1_000
@@ -25,11 +25,11 @@ NO_SUCH_SCHEDULE: Final = "no_such_schedule"
 
 _NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?")
 _INSERT_SCHEDULE: Final = (
-    "INSERT INTO schedules (schedule_id, namespace, name, spec, pool, digest, attempts_allowed,"
-    " definition_revision, watermark_ms, anchor_ms, revision, enabled) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)"
+    "INSERT INTO schedules (schedule_id, namespace, name, spec, digest,"
+    " definition_revision, watermark_ms, anchor_ms, revision, enabled) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 1)"
 )
 _UPDATE_SCHEDULE: Final = (
-    "UPDATE schedules SET spec = ?, pool = ?, digest = ?, attempts_allowed = ?, definition_revision = ?,"
+    "UPDATE schedules SET spec = ?, digest = ?, definition_revision = ?,"
     " watermark_ms = ?, anchor_ms = ?, revision = ?, tail_skip_ms = NULL WHERE schedule_id = ?"
 )
 
@@ -93,39 +93,10 @@ def trigger(commit: Commit, op: Trigger) -> OpResult:
     used = "SELECT run_id FROM runs WHERE schedule_id = ? AND trigger_id = ?"
     if commit.db.execute(used, (schedule.schedule_id, key)).fetchone() is not None:
         return OpResult("refused", "trigger_exists")
-    run = _manual_run(commit, schedule, key)
+    free = schedule.slot_run_id is None
+    run = manual_run(commit, schedule, key, Birth(skipped=None if free else "overlap", holds_slot=free))
     insert_run(commit, run, Cause(op.operation.principal, "trigger", run.reason))
     return OpResult("done", detail={"run_id": run.run_id, "state": run.state.value, "reason": run.reason})
-
-
-def _manual_run(commit: Commit, schedule: Schedule, trigger_id: str) -> Run:
-    spec, now_ms = schedule.spec, commit.now_ms
-    occurrence = manual_occurrence(trigger_id)
-    free = schedule.slot_run_id is None
-    return Run(
-        run_id=run_id(commit.head.cluster_id, schedule.schedule_id, occurrence, now_ms),
-        schedule_id=schedule.schedule_id,
-        namespace=spec.namespace,
-        schedule=spec.name,
-        schedule_revision=schedule.definition_revision,
-        scheduled_for_ms=None,
-        trigger_id=trigger_id,
-        triggered_ms=now_ms,
-        occurrence=occurrence,
-        state=RunState.PENDING if free else RunState.SKIPPED,
-        reason=None if free else "overlap",
-        pool=spec.pool,
-        digest=target_digest(spec.target),
-        attempts_allowed=spec.retry.attempts,
-        not_before_ms=now_ms,
-        closes_ms=now_ms + WINDOW_MS,
-        cancelled=False,
-        closed=not free,
-        holds_slot=free,
-        created_ms=now_ms,
-        ended_ms=None if free else now_ms,
-        revision=commit.revision,
-    )
 
 
 def _fault_in_pools(pools: Sequence[PoolSpec]) -> OpResult | None:
@@ -203,7 +174,7 @@ def _write_schedule(commit: Commit, spec: ScheduleSpec, stored: Schedule | None,
     watermark_ms = now_ms if stored is None else max(stored.watermark_ms, now_ms)
     keeps_anchor = stored is not None and isinstance(spec.trigger, Every) and stored.spec.trigger == spec.trigger
     anchor_ms = stored.anchor_ms if stored is not None and keeps_anchor else -(-now_ms // 1000) * 1000
-    defined = (_encoder.encode(spec), spec.pool, digest, spec.retry.attempts)
+    defined = (_encoder.encode(spec), digest)
     planned = (commit.revision, watermark_ms, anchor_ms, commit.revision)
     if stored is None:
         named = (spec.schedule_id, spec.namespace, spec.name)

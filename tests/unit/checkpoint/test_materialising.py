@@ -4,6 +4,7 @@ from runner import ids
 from runner.checkpoint import ops, queries
 from runner.checkpoint.records import RunState, SkipRange
 from tests.unit.checkpoint.book import CLUSTER, HOUR_MS, SCHEDULE, Book, owned_book, spec
+from worker.protocol import CommandTarget
 
 
 def skips(book: Book) -> list[tuple[int, int, int, str]]:
@@ -158,7 +159,7 @@ def test_a_run_freezes_what_it_was_made_from() -> None:
     book = owned_book()
     run_id = book.a_run(1_000)
     before = book.run(run_id)
-    book.apply(spec(retry=ops.Retry(attempts=7), target=ops.CommandTarget(argv=("false",))))
+    book.apply(spec(retry=ops.Retry(attempts=7), target=CommandTarget(argv=("false",))))
     after = book.run(run_id)
     assert after == before
     assert queries.target(book.db, after.digest).argv == ("true",)

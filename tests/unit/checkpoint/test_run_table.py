@@ -56,7 +56,7 @@ def settled(before: Case, command: words.Command, n: int = 1, now_ms: int = 0) -
     return moved(before, runs.Settle(attempt), now_ms)
 
 
-RESTORE = runs.Restore(run_id="r", pool="default", digest="d")
+RESTORE = runs.Restore(run_id="r", pool="default", digest="d", generation=2)
 UNKNOWN = pairs.in_state(A.UNKNOWN)
 ADMITTED = pairs.in_state(A.ADMITTED)
 

@@ -22,7 +22,7 @@ class LiveOwner(FakeOwner):
         self.voter, self.machine = voter, Checkpoint(CLUSTER)
         for table in ("head", "pools"):
             voter.db.execute(f"DELETE FROM {table}")
-        voter.db.execute("INSERT INTO head VALUES (1, ?, 1, 0, NULL, 0, 0, 0)", (CLUSTER,))
+        voter.db.execute("INSERT INTO head VALUES (1, ?, 1, 0, NULL, 0, 0, 0, 0, NULL)", (CLUSTER,))
         voter.db.execute("INSERT INTO pools VALUES ('default', 64, 0)")
         self.commit(Acquire("node1"))
 
