@@ -32,6 +32,7 @@ class Contact:
 
     Attributes:
         pools: the pools its credential is bound to; None for all.
+        namespaces: the tenants that it is bound to; None for all.
         held: its ledger's rows by attempt.
         complete: whether `held` lists all of them (a full list may have been cut).
         epoch: the owner epoch of the last reply this incarnation had got.
@@ -41,6 +42,7 @@ class Contact:
 
     worker: str
     pools: frozenset[str] | None
+    namespaces: frozenset[str] | None
     incarnation: str
     ledger: str
     life: int
@@ -116,7 +118,15 @@ class Contacts:
         return self._contacts.get(worker)
 
     def hear(
-        self, worker: str, pools: frozenset[str] | None, poll: Poll, *, served_s: float, mono_s: float, contact_s: float
+        self,
+        worker: str,
+        pools: frozenset[str] | None,
+        namespaces: frozenset[str] | None,
+        poll: Poll,
+        *,
+        served_s: float,
+        mono_s: float,
+        contact_s: float,
     ) -> Contact | None:
         """Take in a poll; returns the contact, or None for a poll older than one heard before.
 
@@ -137,6 +147,7 @@ class Contacts:
         contact = Contact(
             worker=worker,
             pools=pools,
+            namespaces=namespaces,
             incarnation=poll.incarnation,
             ledger=poll.ledger,
             life=poll.life,

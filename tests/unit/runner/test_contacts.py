@@ -12,13 +12,13 @@ def poll(number: int = 1, incarnation: str = "i1", **changes: Any) -> Poll:
 
 
 def hear(contacts: Contacts, message: Poll, worker: str = "w1", served_s: float = 1.0) -> Contact:
-    heard = contacts.hear(worker, None, message, served_s=served_s, mono_s=served_s, contact_s=30.0)
+    heard = contacts.hear(worker, None, None, message, served_s=served_s, mono_s=served_s, contact_s=30.0)
     assert heard is not None
     return heard
 
 
 def is_old(contacts: Contacts, message: Poll) -> bool:
-    return contacts.hear("w1", None, message, served_s=1.0, mono_s=1.0, contact_s=30.0) is None
+    return contacts.hear("w1", None, None, message, served_s=1.0, mono_s=1.0, contact_s=30.0) is None
 
 
 def test_an_older_or_repeated_poll_changes_nothing() -> None:
