@@ -10,10 +10,11 @@ from cluster.bearer import Principal
 from cluster.problem import Problem
 from runner.calendar import BadExpression, check_trigger
 from runner.checkpoint import queries
-from runner.checkpoint.ops import Apply, Cron, Every, Operation, PoolSpec, Retry, ScheduleSpec
+from runner.checkpoint.ops import Apply, Cron, Every, Operation, PoolSpec, ScheduleSpec
 from runner.management.authorization import demand
 from runner.management.bodies import ApplyBody, ScheduleBody
 from runner.management.forms import PreviewForm
+from runner.management.policies import BadPolicy, retention_of, retry_of
 from worker.protocol import CommandTarget
 
 MAX_TARGET_BYTES: Final = 64 << 10
@@ -116,8 +117,16 @@ def _check_schedule(each: ScheduleBody) -> None:
         check_trigger(_trigger(each), each.timezone)
     except BadExpression as fault:
         raise Unusable(thing, str(fault)) from fault
-    _within(thing, "retry.attempts", each.retry.attempts)
+    _check_policies(thing, each)
     _check_command(thing, each.command)
+
+
+def _check_policies(thing: str, each: ScheduleBody) -> None:
+    try:
+        retention_of(each.retention_s)
+        retry_of(each.retry)
+    except BadPolicy as fault:
+        raise Unusable(thing, f"{'.'.join(fault.keys)}: {fault}") from fault
 
 
 def _check_command(thing: str, command: CommandTarget) -> None:
@@ -152,6 +161,7 @@ def _spec(each: ScheduleBody, schedule_id: str) -> ScheduleSpec:
         overlap=each.overlap,
         pool=each.pool,
         on_unknown=each.on_unknown,
-        retry=Retry(each.retry.attempts),
+        retry=retry_of(each.retry),
+        retention_s=each.retention_s,
         target=each.command,
     )

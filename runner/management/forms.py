@@ -94,10 +94,21 @@ class EventForm(Struct, frozen=True, kw_only=True, rename={"from_state": "from",
     why: str | None
 
 
+class RetryForm(Struct, frozen=True):
+    """A retry policy, as a body states it."""
+
+    attempts: int
+    backoff_ms: int
+    factor: float
+    max_ms: int
+    on_exit_codes: list[int] | None
+
+
 class ShowForm(Struct, frozen=True, kw_only=True):
     """One run with its trail.
 
     Attributes:
+        retry: the policy that it froze.
         not_before: no claim before this instant.
         events: newest first.
         unknown_because: what is known and what is not, in words; null if nothing is uncertain.
@@ -115,6 +126,7 @@ class ShowForm(Struct, frozen=True, kw_only=True):
     pool: str
     not_before: str
     attempts_allowed: int
+    retry: RetryForm
     holds_slot: bool
     created_at: str
     ended_at: str | None
@@ -139,6 +151,8 @@ class ScheduleForm(Struct, frozen=True, kw_only=True):
         cron: its expression, or null for an interval.
         every_s: its interval, or null for cron.
         anchor: what an interval counts from, null for cron.
+        attempts: launches in all, as `retry` says too.
+        retention_s: for how long ended runs are kept.
         next: the next planned instant, null while disabled or if none will come.
         slot_run_id: the run that owns the overlap slot, or null.
     """
@@ -155,6 +169,8 @@ class ScheduleForm(Struct, frozen=True, kw_only=True):
     pool: str
     on_unknown: str
     attempts: int
+    retry: RetryForm
+    retention_s: int
     next: PlannedForm | None
     planned_until: str
     slot_run_id: str | None
