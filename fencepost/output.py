@@ -149,8 +149,8 @@ def preview(answer: Row) -> str:
     """Return what an apply would do."""
     lines = [
         f"would {verb} {cell(name)}"
-        for verb, key in (("create", "creates"), ("change", "changes"))
-        for name in answer[key]
+        for verb, key in (("create", "creates"), ("change", "changes"), ("revive", "revives"))
+        for name in (answer.get(key, ()) if key == "revives" else answer[key])
     ]
     fresh = answer.get("new_pools", ())
     lines += [f"would {'create' if name in fresh else 'change'} pool {cell(name)}" for name in answer["pools"]]

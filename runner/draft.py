@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from runner.agenda import MAX_WALKED, catch_up, due, walked
-from runner.checkpoint.ops import Apply, CloseOp, ForgetOperations, Op, SetEnabled
+from runner.checkpoint.ops import Apply, CloseOp, Delete, ForgetOperations, Op, SetEnabled
 from runner.checkpoint.records import Schedule
 from runner.claims import match, rooms
 from runner.deadlines import overdue
@@ -19,8 +19,6 @@ MAX_OWN: Final = 500  # kept free of callers' operations, so that a flood of the
 MAX_CATCH_UP: Final = 1_000
 FORGET_EVERY_S: Final = 3_600.0
 FORGET_LIMIT: Final = 10_000
-
-Edit = Apply | SetEnabled
 
 
 @dataclass(slots=True)
@@ -44,11 +42,11 @@ class Draft:
 
 
 def edited_by(op: Op) -> frozenset[tuple[str, str]]:
-    """Return namespace and name of the schedules whose watermark this operation may move."""
+    """Return namespace and name of the schedules whose watermark or planning this operation may move or end."""
     match op:
         case Apply(schedules=specs):
             return frozenset((spec.namespace, spec.name) for spec in specs)
-        case SetEnabled(namespace=namespace, name=name):
+        case SetEnabled(namespace=namespace, name=name) | Delete(namespace=namespace, name=name):
             return frozenset({(namespace, name)})
         case _:
             return frozenset()

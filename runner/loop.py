@@ -239,7 +239,7 @@ class Loop:
                 tenure.contacts.ring(op.worker)
             case ops.CancelOp() | ops.AttestOp():
                 tenure.contacts.ring_all()
-            case ops.Apply() | ops.SetEnabled() | ops.Materialise():
+            case ops.Apply() | ops.SetEnabled() | ops.Delete() | ops.Materialise():
                 tenure.aims.forget(_schedules_in(answer.changed))
             case ops.ForgetOperations():
                 tenure.forget_at_s = tenure.served.served_s + FORGET_EVERY_S

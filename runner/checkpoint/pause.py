@@ -39,4 +39,5 @@ def pause_ms(run: Run, attempts: Sequence[Attempt]) -> int:
         return min(IN_VAIN_MS << min(in_vain - 1, 6), LONGEST_IN_VAIN_MS)
     steps = min(sum(was_launched(attempt) for attempt in recent) - 1, _MOST_STEPS)
     longest_ms = min(run.max_backoff_ms, LONGEST_PAUSE_MS)
-    return min(run.backoff_ms * run.factor_milli**steps // 1_000**steps, longest_ms)
+    grown_ms: int = run.backoff_ms * run.factor_milli**steps // 1_000**steps
+    return min(grown_ms, longest_ms)

@@ -63,13 +63,13 @@ def head(db: sqlite3.Connection) -> Head:
 
 
 def schedules(db: sqlite3.Connection) -> list[Schedule]:
-    """Return all schedules, by namespace and name."""
+    """Return all schedules that are not deleted, by namespace and name."""
     return list(each_schedule(db))
 
 
 def each_schedule(db: sqlite3.Connection) -> Iterator[Schedule]:
-    """Read all schedules now, by namespace and name, and decode each only as it is taken."""
-    return map(_schedule, db.execute(f"{_SCHEDULES} ORDER BY namespace, name").fetchall())
+    """Read all schedules that are not deleted now, by namespace and name, and decode each only as it is taken."""
+    return map(_schedule, db.execute(f"{_SCHEDULES} WHERE deleted_ms IS NULL ORDER BY namespace, name").fetchall())
 
 
 def enabled_ids(db: sqlite3.Connection) -> list[str]:
@@ -78,7 +78,7 @@ def enabled_ids(db: sqlite3.Connection) -> list[str]:
 
 
 def schedule_named(db: sqlite3.Connection, namespace: str, name: str) -> Schedule | None:
-    """Return the schedule of a name, or None."""
+    """Return the schedule of a name, or its tombstone, or None."""
     row = db.execute(f"{_SCHEDULES} WHERE namespace = ? AND name = ?", (namespace, name)).fetchone()
     return None if row is None else _schedule(row)
 
@@ -92,6 +92,13 @@ def schedule(db: sqlite3.Connection, schedule_id: str) -> Schedule | None:
 def has_schedule(db: sqlite3.Connection, schedule_id: str) -> bool:
     """Return whether a schedule has this id."""
     return db.execute("SELECT 1 FROM schedules WHERE schedule_id = ?", (schedule_id,)).fetchone() is not None
+
+
+def open_runs(db: sqlite3.Connection, schedule_id: str) -> int:
+    """Return how many runs of a schedule have not ended."""
+    open_ones = "SELECT COUNT(*) FROM runs WHERE schedule_id = ? AND ended_ms IS NULL"
+    count: int = db.execute(open_ones, (schedule_id,)).fetchone()[0]
+    return count
 
 
 def run(db: sqlite3.Connection, run_id: str) -> Run | None:

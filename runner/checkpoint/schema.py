@@ -105,6 +105,8 @@ _INDEXES: Final = (
     "CREATE INDEX runs_by_state ON runs (state, run_id)",
     "CREATE INDEX runs_open ON runs (schedule_id, run_id) WHERE ended_ms IS NULL",
     "CREATE INDEX runs_closing ON runs (closing_ms) WHERE state = 'Pending' AND closing_ms IS NOT NULL",
+    "CREATE INDEX runs_of_target ON runs (digest)",
+    "CREATE INDEX schedules_of_target ON schedules (digest)",
     "CREATE INDEX skips_by_time ON skips (last_ms)",
     f"CREATE INDEX attempts_holding ON attempts (authority) WHERE {HOLDING}",
     f"CREATE INDEX attempts_open ON attempts (worker, incarnation) WHERE {OPEN}",

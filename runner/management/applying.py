@@ -44,7 +44,7 @@ def preview(db: sqlite3.Connection, body: ApplyBody) -> PreviewForm:
     """
     limits = queries.pool_limits(db)
     known = limits.keys() | {pool.name for pool in body.pools}
-    creates, changes, unchanged = [], [], []
+    creates, changes, revives, unchanged = [], [], [], []
     for each in body.schedules:
         title = f"{each.namespace}/{each.name}"
         if each.pool not in known:
@@ -57,13 +57,17 @@ def preview(db: sqlite3.Connection, body: ApplyBody) -> PreviewForm:
         row = queries.schedule_named(db, each.namespace, each.name)
         if row is None:
             creates.append(title)
+        elif row.deleted_ms is not None:
+            revives.append(title)
         elif _spec(each, row.spec.schedule_id) == row.spec:
             unchanged.append(title)
         else:
             changes.append(title)
     pools = [pool.name for pool in body.pools if limits.get(pool.name) != pool.limit]
     new_pools = [name for name in pools if name not in limits]
-    return PreviewForm(creates=creates, changes=changes, unchanged=unchanged, pools=pools, new_pools=new_pools)
+    return PreviewForm(
+        creates=creates, changes=changes, revives=revives, unchanged=unchanged, pools=pools, new_pools=new_pools
+    )
 
 
 def check(body: ApplyBody, principal: Principal) -> None:

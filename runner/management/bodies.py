@@ -77,7 +77,7 @@ class ApplyBody(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ScheduleName(Struct, frozen=True, forbid_unknown_fields=True):
-    """Body of POST /v1/trigger, /v1/enable and /v1/disable."""
+    """Body of POST /v1/trigger, /v1/enable, /v1/disable and /v1/delete."""
 
     namespace: Name
     name: Name

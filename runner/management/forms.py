@@ -234,6 +234,7 @@ class PreviewForm(Struct, frozen=True, kw_only=True):
     """What an apply would do, as `namespace/name` and pool names; `apply?dry_run=true` writes nothing.
 
     Attributes:
+        revives: those that were deleted and would come back, enabled, under the id they had.
         pools: those that would get another limit, new ones included.
         new_pools: those of them that do not exist yet.
     """
@@ -241,6 +242,7 @@ class PreviewForm(Struct, frozen=True, kw_only=True):
     dry_run: Literal[True] = True
     creates: list[str]
     changes: list[str]
+    revives: list[str]
     unchanged: list[str]
     pools: list[str]
     new_pools: list[str]

@@ -42,6 +42,7 @@ WORDS: Final = MappingProxyType(
         "no_such_run": "there is no such run; `fencepost runs` lists them",
         "no_such_schedule": "there is no such schedule; `fencepost schedules` lists them",
         "row_changed": "the attempt has changed since it was read; read it again before attesting",
+        "schedule_deleted": "the schedule was deleted; apply it again to bring it back",
         "still_stopping": "its stop may still be confirmed; attest only what stays unresolved",
         "terminal": "the run has ended",
         "too_many": f"one apply takes at most {MAX_SCHEDULES} schedules and {MAX_POOLS} pools; split it",

@@ -59,6 +59,13 @@ class Telling:
             self.runs.append(run_id)
         return self._said(result, *([self._run_line(run_id)] if run_id else []))
 
+    def tell_delete(self, words: Words) -> str:
+        result = self.book.do(ops.Delete(operation=self._operation(words), namespace="demo", name="tick"))
+        return self._said(result, f"open_runs={result.detail['open_runs']}")
+
+    def tell_disable(self, words: Words) -> str:
+        return self._said(self.book.do(ops.SetEnabled(self._operation(words), "demo", "tick", enabled=False)))
+
     def tell_claim(self, words: Words) -> str:
         run_id, n = self._attempt(words)
         result = self.book.claim(run_id, n, worker=words["worker"])

@@ -16,8 +16,8 @@ ROUTES = {
     100: ["POST /v1/poll", "POST /v1/permits", "POST /v1/reports", "POST /v1/fences", "GET /nowhere"],
     200: [
         "GET /v1/status", "GET /v1/schedules", "GET /v1/runs", "GET /v1/runs/x", "GET /v1/events", "POST /v1/apply",
-        "POST /v1/trigger", "POST /v1/enable", "POST /v1/disable", "POST /v1/cancel", "POST /v1/attest",
-        "GET /healthz", "GET /readyz", "GET /nowhere",
+        "POST /v1/trigger", "POST /v1/enable", "POST /v1/disable", "POST /v1/delete", "POST /v1/cancel",
+        "POST /v1/attest", "GET /healthz", "GET /readyz", "GET /nowhere",
     ],
 }  # fmt: skip
 MARK = b"kX7markMARKmark0123456789abcdef"

@@ -18,6 +18,7 @@ EXPECTED = {
     ("POST", "/v1/trigger"): OPERATOR,
     ("POST", "/v1/enable"): OPERATOR,
     ("POST", "/v1/disable"): OPERATOR,
+    ("POST", "/v1/delete"): OPERATOR,
     ("POST", "/v1/cancel"): OPERATOR,
     ("POST", "/v1/attest"): RECOVERY,
     ("POST", "/v1/voters/replace"): OPERATOR,
