@@ -9,6 +9,7 @@ from typing import Annotated, Final, Literal
 from msgspec import Meta, Struct
 
 from runner.checkpoint import scheduling
+from runner.checkpoint.attesting import MAX_ATTESTED
 from runner.checkpoint.ops import PoolSpec, Retry
 from worker.protocol import CommandTarget
 
@@ -81,6 +82,29 @@ class AttestBody(Struct, frozen=True, forbid_unknown_fields=True):
     statement: Words
     evidence: Words
     row_revision: Annotated[int, Meta(ge=0, le=2**53)]
+
+
+class AttestedBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """One attempt that a statement covers, as `GET /v1/unknown` showed it."""
+
+    run_id: RunId
+    attempt: Annotated[int, Meta(ge=1, le=2**31 - 1)]
+    row_revision: Annotated[int, Meta(ge=0, le=2**53)]
+
+
+class AttestIncarnationBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """Body of POST /v1/attest/incarnation: one statement about all that one lost process life left uncertain.
+
+    Attributes:
+        attempts: exactly what `GET /v1/unknown?worker=…&incarnation=…` listed; anything else is refused.
+    """
+
+    worker: Annotated[str, Meta(min_length=1, max_length=64)]
+    incarnation: Annotated[str, Meta(min_length=1, max_length=64)]
+    attester: Words
+    statement: Words
+    evidence: Words
+    attempts: Annotated[tuple[AttestedBody, ...], Meta(max_length=MAX_ATTESTED)]
 
 
 class ReplaceBody(Struct, frozen=True, forbid_unknown_fields=True):

@@ -94,6 +94,35 @@ class EventForm(Struct, frozen=True, kw_only=True, rename={"from_state": "from",
     why: str | None
 
 
+class UnknownForm(Struct, frozen=True, kw_only=True):
+    """One attempt that a human may attest, as `unknown` lists it.
+
+    Attributes:
+        state: `Unknown`, or `Cancelling` (whose stop stays unconfirmed).
+        worker: null, as `incarnation`, for a place that a restore made: no claim of it is on record.
+        since: when it came into its state; null if its trail is gone.
+        why: what is known of why, in words.
+        row_revision: what an attestation must name.
+    """
+
+    namespace: str
+    schedule: str
+    scheduled_for: str | None
+    run_id: str
+    run_state: str
+    attempt: int
+    state: str
+    superseded: bool
+    worker: str | None
+    incarnation: str | None
+    since: str | None
+    reason: str | None
+    why: str
+    permit: int | None
+    evidence: str
+    row_revision: int
+
+
 class ShowForm(Struct, frozen=True, kw_only=True):
     """One run with its trail.
 

@@ -15,6 +15,7 @@ WHY: Final = MappingProxyType(
         "not_held": "its worker does not hold it (any more)",
         "incarnation_replaced": "its worker was started again and cannot observe it any more",
         "stop_deadline": "its worker did not confirm the stop in time",
+        "restored": "the checkpoint was restored from an image, and what happened since then is not known",
     }
 )
 
@@ -36,6 +37,12 @@ def unknown_because(run: Run, attempts: Sequence[Attempt]) -> str | None:
     )
     commands = [_attest(attempt) for attempt in attempts if _is_uncertain(attempt)]
     return " ".join([*told, " and ".join(commands)])
+
+
+def why_uncertain(attempt: Attempt) -> str:
+    """Return why the outcome of an attempt cannot be confirmed, as a part of a sentence."""
+    reason = attempt.reason or "no report came"
+    return WHY.get(reason, reason.replace("_", " "))
 
 
 def waits_for(
@@ -68,14 +75,13 @@ def _is_uncertain(attempt: Attempt) -> bool:
 
 
 def _attempt(attempt: Attempt) -> str:
-    reason = attempt.reason or "no report came"
-    why = WHY.get(reason, reason.replace("_", " "))
     wanted = (
         "was cancelled, and its stop is not confirmed" if attempt.state is AttemptState.CANCELLING else "is unknown"
     )
+    where = f" on worker {attempt.worker} (incarnation {attempt.incarnation})" if attempt.incarnation else ""
     return " ".join(
         [
-            f"Attempt {attempt.n} on worker {attempt.worker} (incarnation {attempt.incarnation}) {wanted}: {_sentence(why)}",
+            f"Attempt {attempt.n}{where} {wanted}: {_sentence(why_uncertain(attempt))}",
             _launch(attempt),
             *(["Evidence: " + _sentence("; ".join(attempt.evidence.splitlines()))] if attempt.evidence else []),
         ]
