@@ -66,7 +66,9 @@ def match(claimable: Sequence[Claimable], room: Sequence[Room], pools: Mapping[s
     found: list[ClaimOp] = []
     for candidate in claimable:
         pool = candidate.run.pool
-        fitting = [entry.contact for entry in room if free[entry.contact.worker] > 0 and _fits(entry.contact, pool)]
+        fitting = [
+            entry.contact for entry in room if free[entry.contact.worker] > 0 and _fits(entry.contact, candidate.run)
+        ]
         if not fitting or capacity.get(pool, 0) <= 0:
             continue
         contact = max(fitting, key=lambda one: free[one.worker])
@@ -76,8 +78,9 @@ def match(claimable: Sequence[Claimable], room: Sequence[Room], pools: Mapping[s
     return found
 
 
-def _fits(contact: Contact, pool: str) -> bool:
-    return contact.pools is None or pool in contact.pools
+def _fits(contact: Contact, run: Run) -> bool:
+    serves = contact.pools is None or run.pool in contact.pools
+    return serves and (contact.namespaces is None or run.namespace in contact.namespaces)
 
 
 def _claim(candidate: Claimable, contact: Contact) -> ClaimOp:
@@ -89,4 +92,5 @@ def _claim(candidate: Claimable, contact: Contact) -> ClaimOp:
         incarnation=contact.incarnation,
         ledger=contact.ledger,
         authorities=tuple(sorted(pools)),
+        namespaces=None if contact.namespaces is None else tuple(sorted(contact.namespaces)),
     )

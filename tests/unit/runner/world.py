@@ -115,10 +115,11 @@ class FakeWorker:
     epoch: int = 0
     held: dict[tuple[str, int], Held] = field(default_factory=dict)
     pools: frozenset[str] | None = None
+    namespaces: frozenset[str] | None = None
 
     @property
     def principal(self) -> Principal:
-        return Principal(self.name, "worker", pools=self.pools)
+        return Principal(self.name, "worker", pools=self.pools, namespaces=self.namespaces)
 
     def next_number(self) -> int:
         self.number += 1
