@@ -82,6 +82,10 @@ def _changes(commands: Commands) -> None:
         _change(commands, name, what).add_argument("schedule", metavar="NS/NAME")
     cancel = _change(commands, "cancel", "cancel a run; it is Cancelled only once the stop is confirmed")
     cancel.add_argument("run_id", metavar="RUN", type=_text)
+    _change(
+        commands, "freeze", "start nothing more, in all namespaces; what runs goes on, and is reported and cancelled"
+    )
+    _change(commands, "unfreeze", "start work again; catch-up policy decides about what fell due meanwhile")
     _attest(_change(commands, "attest", "state, as a named human, that nothing of an attempt is alive"))
 
 

@@ -15,7 +15,7 @@ from fencepost.config import NAME, NAME_FORM
 from fencepost.faults import Exit, Failure, Mistake, Uncertain, Unfitting, Unwritten
 from fencepost.nearest import quoted
 from fencepost.schedule_file import load_schedules
-from runner.management.bodies import CancelBody, ReplaceBody, ScheduleName
+from runner.management.bodies import CancelBody, FreezeBody, ReplaceBody, ScheduleName
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +109,11 @@ def _cancel(arguments: Namespace, shell: Shell) -> Exit:
     return _changed(arguments, shell, "/v1/cancel", msgspec.json.encode(CancelBody(arguments.run_id)))
 
 
+def _freeze(arguments: Namespace, shell: Shell) -> Exit:
+    """Freeze or unfreeze."""
+    return _changed(arguments, shell, f"/v1/{arguments.command}", msgspec.json.encode(FreezeBody()))
+
+
 def _attest(arguments: Namespace, shell: Shell) -> Exit:
     """Attest exactly what was read: the voter refuses other rows, and other revisions of them."""
     attested = attestation(arguments, shell.client, partial(_warn_if_stale, shell))
@@ -138,6 +143,8 @@ COMMANDS = {
     "enable": _named_change,
     "disable": _named_change,
     "cancel": _cancel,
+    "freeze": _freeze,
+    "unfreeze": _freeze,
     "attest": _attest,
     "voter": _voter_replace,
 }

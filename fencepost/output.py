@@ -111,6 +111,9 @@ def status(answer: Row) -> str:
     """Return one voter's view of the cluster."""
     keys = ("cluster_id", "generation", "node", "role", "owner", "epoch", "revision", "term", "applied_index", "clock")
     head = table(["KEY", "VALUE"], [(key, answer.get(key)) for key in keys if key in answer])
+    if answer.get("frozen"):
+        freeze = answer["frozen"]
+        head = f"{head}\n\nFrozen since {cell(freeze['since'])} by {cell(freeze['by'])}: nothing is started."
     if answer.get("trouble"):
         head = f"{head}\n\nNot ready: {cell(answer['trouble'])}"
     voters = table(

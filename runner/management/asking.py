@@ -10,7 +10,7 @@ import msgspec
 
 from cluster.listener import Request
 from cluster.problem import Problem
-from runner.checkpoint.ops import CancelOp, Op, Operation, SetEnabled, Trigger
+from runner.checkpoint.ops import CancelOp, Op, Operation, SetEnabled, SetFrozen, Trigger
 from runner.checkpoint.records import RunState
 from runner.management import reading
 from runner.management.applying import apply_op, check, preview
@@ -20,6 +20,7 @@ from runner.management.bodies import (
     AttestBody,
     AttestIncarnationBody,
     CancelBody,
+    FreezeBody,
     ReplaceBody,
     ScheduleName,
 )
@@ -149,6 +150,13 @@ def _cancel(request: Request) -> Asked:
     return Change(lambda operation, _: CancelOp(operation, body.run_id))
 
 
+def _set_frozen(request: Request, *, frozen: bool) -> Asked:
+    _known(request, set())
+    _body(request, FreezeBody)
+    demand_all(request.principal, "A freeze holds for all namespaces", "begin or end one")
+    return Change(lambda operation, _: SetFrozen(operation, frozen))
+
+
 def _attest(request: Request) -> Asked:
     _known(request, set())
     body = _body(request, AttestBody)
@@ -182,6 +190,8 @@ ENDPOINTS: Final = (
     Endpoint("POST", "/v1/enable", "enable", partial(_set_enabled, enabled=True)),
     Endpoint("POST", "/v1/disable", "disable", partial(_set_enabled, enabled=False)),
     Endpoint("POST", "/v1/cancel", "cancel", _cancel),
+    Endpoint("POST", "/v1/freeze", "freeze", partial(_set_frozen, frozen=True)),
+    Endpoint("POST", "/v1/unfreeze", "unfreeze", partial(_set_frozen, frozen=False)),
     Endpoint("POST", "/v1/attest", "attest", _attest),
     Endpoint("POST", "/v1/attest/incarnation", "attest", _attest_incarnation),
     Endpoint("POST", "/v1/voters/replace", "voter replace", _replace),

@@ -25,6 +25,8 @@ ALLOWED: Final = MappingProxyType(
         "disable": _OPERATOR,
         "trigger": _OPERATOR,
         "cancel": _OPERATOR,
+        "freeze": _OPERATOR,
+        "unfreeze": _OPERATOR,
         "attest": frozenset({RECOVERY}),
         "voter replace": _OPERATOR,
     }

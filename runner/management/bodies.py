@@ -68,6 +68,10 @@ class CancelBody(Struct, frozen=True, forbid_unknown_fields=True):
     run_id: RunId
 
 
+class FreezeBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """Body of POST /v1/freeze and /v1/unfreeze: an object without anything in it."""
+
+
 class AttestBody(Struct, frozen=True, forbid_unknown_fields=True):
     """Body of POST /v1/attest: a named human's statement, with evidence, about what that human read.
 

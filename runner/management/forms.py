@@ -214,6 +214,13 @@ class WorkerForm(Struct, frozen=True):
     last_contact_s: float
 
 
+class FreezeForm(Struct, frozen=True):
+    """The freeze in force: since when, and by which principal."""
+
+    since: str
+    by: str
+
+
 class StatusForm(Struct, frozen=True, kw_only=True):
     """The asked voter's own view.
 
@@ -222,6 +229,7 @@ class StatusForm(Struct, frozen=True, kw_only=True):
         workers: null where only the owner knows.
         runs: state to instants.
         clock: `ok`, `clock_stepped` or `clock_behind`; null where only the owner knows.
+        frozen: null unless nothing is materialised, claimed or permitted.
         timing: every length of time in force, seconds.
         trouble: why the asked voter is not ready, in words; null while it can do its part.
     """
@@ -239,6 +247,7 @@ class StatusForm(Struct, frozen=True, kw_only=True):
     workers: list[WorkerForm] | None
     runs: dict[str, int]
     clock: str | None
+    frozen: FreezeForm | None
     timing: dict[str, float]
     trouble: str | None
 

@@ -7,11 +7,12 @@ from typing import Final
 from cluster.bearer import Principal
 from cluster.problem import Problem
 from runner.checkpoint import queries, uncertain
+from runner.checkpoint.freezing import freeze_of
 from runner.checkpoint.records import Event, Run, RunState, SkipRange
 from runner.management.authorization import may_touch
 from runner.management.forms import EventForm, RangeForm, RunForm, ScheduleForm, ShowForm, UnknownForm
 from runner.management.rows import event_form, range_form, run_form, schedule_form, show_form, unknown_form
-from runner.management.words import waits_for
+from runner.management.words import waits_for, waits_for_unfreeze
 
 MOST_ROWS: Final = 1_000
 
@@ -104,6 +105,9 @@ def visible_run(db: sqlite3.Connection, principal: Principal, run_id: str) -> Ru
 def _waits_for(db: sqlite3.Connection, run: Run) -> str | None:
     if run.state is not RunState.PENDING:
         return None
+    freeze = freeze_of(db)
+    if freeze is not None:
+        return waits_for_unfreeze(freeze)
     schedule = queries.schedule(db, run.schedule_id)
     line = queries.runs(db, schedule_id=run.schedule_id, state=RunState.PENDING, limit=MOST_ROWS)
     return waits_for(

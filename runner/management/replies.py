@@ -37,6 +37,7 @@ UNPROCESSABLE: Final = frozenset(
 )
 WORDS: Final = MappingProxyType(
     {
+        "frozen": "the cluster is frozen: nothing is started until `fencepost unfreeze`; `fencepost status` says since when",
         "illegal_move": "that is not possible in the state it is in",
         "key_reused": "this Idempotency-Key was used for another request; use a fresh one",
         "key_too_old": "this Idempotency-Key is too old to tell a repeat by; use a fresh one",

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Final
 
+from runner.checkpoint.freezing import Freeze
 from runner.checkpoint.records import Attempt, AttemptState, Pool, Run, RunState
 from runner.ids import instant_text
 
@@ -46,7 +47,12 @@ def why_uncertain(attempt: Attempt) -> str:
 
 
 def waits_for(
-    run: Run, *, slot_run_id: str | None, first_in_line: str | None, pool: Pool | None, now_ms: int
+    run: Run,
+    *,
+    slot_run_id: str | None,
+    first_in_line: str | None,
+    pool: Pool | None,
+    now_ms: int,
 ) -> str | None:
     """Return what a Pending run waits for; None for any other run.
 
@@ -67,6 +73,12 @@ def waits_for(
     if pool is not None and pool.held >= pool.limit:
         return f"a place in pool {pool.name}: {pool.held} of {pool.limit} are taken"
     return f"a worker of pool {run.pool} that has room; `fencepost status` lists the workers"
+
+
+def waits_for_unfreeze(freeze: Freeze) -> str:
+    """Return what every Pending run waits for while the checkpoint is frozen."""
+    since = f"frozen since {instant_text(freeze.since_ms)} by {freeze.by}"
+    return f"`fencepost unfreeze`: {since}, and nothing is claimed meanwhile"
 
 
 def _is_uncertain(attempt: Attempt) -> bool:

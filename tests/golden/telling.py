@@ -126,6 +126,9 @@ class Telling:
         ]
         return "\n".join([self._said(result), *lines])
 
+    def tell_freeze(self, words: Words) -> str:
+        return self._said(self.book.do(ops.SetFrozen(self._operation(words), words.get("off") is None)))
+
     def tell_close(self, words: Words) -> str:
         return self._said(self.book.do(ops.CloseOp(run_id=self._run(words))))
 

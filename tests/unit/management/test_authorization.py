@@ -20,6 +20,8 @@ EXPECTED = {
     ("POST", "/v1/enable"): OPERATOR,
     ("POST", "/v1/disable"): OPERATOR,
     ("POST", "/v1/cancel"): OPERATOR,
+    ("POST", "/v1/freeze"): OPERATOR,
+    ("POST", "/v1/unfreeze"): OPERATOR,
     ("POST", "/v1/attest"): RECOVERY,
     ("POST", "/v1/attest/incarnation"): RECOVERY,
     ("POST", "/v1/voters/replace"): OPERATOR,
