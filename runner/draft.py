@@ -4,8 +4,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from runner.agenda import MAX_WALKED, catch_up, due, walked
-from runner.checkpoint.ops import Apply, CloseOp, Delete, ForgetOperations, Op, SetEnabled
+from msgspec import structs
+
+from runner.agenda import MAX_WALKED, bars, bars_of_edit, catch_up, due, walked
+from runner.checkpoint.ops import Apply, CloseOp, Delete, ForgetOperations, Op, SetEnabled, SetFrozen
 from runner.checkpoint.records import Schedule
 from runner.claims import match, rooms
 from runner.deadlines import overdue
@@ -29,11 +31,13 @@ class Draft:
         put_back: entries that must wait: more of the past has to be put on record before them, or what is due of a
             schedule that they edit is not known yet.
         walked: past instants that were walked to put them on record.
+        switched: a freeze begins or ends in this command: what is due before a later edit is planned after it.
     """
 
     slots: list[tuple[Op, Entry | None]] = field(default_factory=list)
     put_back: list[Entry] = field(default_factory=list)
     walked: int = 0
+    switched: bool = False
 
     @property
     def ops(self) -> tuple[Op, ...]:
@@ -66,10 +70,11 @@ def draft(entries: Sequence[Entry], view: View, tenure: Tenure, *, now_ms: int, 
     found = Draft()
     caught: set[str] = set()
     for entry in entries:
-        if found.put_back and edited_by(entry.op):
-            found.put_back.append(entry)  # edits keep their order
+        if (found.put_back or found.switched) and edited_by(entry.op):
+            found.put_back.append(entry)  # edits keep their order, and stay on their side of a freeze
         elif _catch_up(found, entry, view, tenure, caught, now_ms):
             found.slots.append((entry.op, entry))
+            found.switched = found.switched or isinstance(entry.op, SetFrozen)
         else:
             found.put_back.append(entry)
     own = _own(view, tenure, caught, now_ms=now_ms, stepped=stepped, timing=timing)
@@ -81,7 +86,7 @@ def _catch_up(found: Draft, entry: Entry, view: View, tenure: Tenure, caught: se
     """Put what is due of the schedules that an operation edits before it; False if that takes another command."""
     for name in sorted(edited_by(entry.op)):
         row = view.edited.get(name)
-        if row is None or row.schedule_id in caught:
+        if row is None or row.schedule_id in caught or (view.head.frozen and _leaves_alone(entry.op, row)):
             continue
         if row.enabled and not tenure.aims.knows(row):
             return False
@@ -90,7 +95,7 @@ def _catch_up(found: Draft, entry: Entry, view: View, tenure: Tenure, caught: se
             continue
         if len(found.slots) >= MAX_DRAINED + MAX_CATCH_UP or found.walked >= MAX_WALKED:
             return False
-        due_first, reached = catch_up(row, now_ms)
+        due_first, reached = catch_up(row, now_ms, bars_of_edit(view.head, now_ms))
         found.slots += [(op, None) for op in due_first]
         found.walked += walked(row, due_first)
         caught.add(row.schedule_id)
@@ -113,11 +118,27 @@ def _own(view: View, tenure: Tenure, caught: set[str], *, now_ms: int, stepped: 
     )
     if not stepped:
         yield from (CloseOp(run_id) for run_id in view.closing)
-        yield from due(_not_caught(view.schedules, caught), tenure.aims.known, now_ms, MAX_OWN)
+    if not stepped and not view.head.frozen:
+        yield from due(_not_caught(view.schedules, caught), tenure.aims.known, now_ms, MAX_OWN, bars(view.head))
     if served_s >= tenure.forget_at_s:
         yield ForgetOperations(now_ms - round(timing.operation_kept_s * 1000), FORGET_LIMIT)
+    if view.head.frozen:
+        return
     room = rooms(contacts, view.attempts, view.retired, served_s=served_s, poll_s=timing.poll_s)
     yield from match(view.claimable, room, view.pools)
+
+
+def _leaves_alone(op: Op, row: Schedule) -> bool:
+    """Return whether an edit changes nothing of a schedule, so that what is due of it may wait for the unfreeze."""
+    match op:
+        case Apply(schedules=specs):
+            name = (row.spec.namespace, row.spec.name)
+            named = [spec for spec in specs if (spec.namespace, spec.name) == name]
+            return all(structs.replace(spec, schedule_id=row.schedule_id) == row.spec for spec in named)
+        case SetEnabled(enabled=enabled):
+            return enabled is row.enabled
+        case _:
+            return False
 
 
 def _not_caught(schedules: Sequence[Schedule], caught: set[str]) -> list[Schedule]:

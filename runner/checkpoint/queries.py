@@ -174,6 +174,11 @@ def stops(db: sqlite3.Connection, worker: str) -> list[Attempt]:
     return [_attempt(row) for row in rows]
 
 
+def attempts_where(db: sqlite3.Connection, condition: str, values: Sequence[object] = ()) -> Iterator[Attempt]:
+    """Yield attempts by a condition of this package, its order included; read as they are taken."""
+    return map(_attempt, db.execute(f"{_ATTEMPTS} WHERE {condition}", values))
+
+
 def closing(db: sqlite3.Connection, now_ms: int, limit: int) -> list[str]:
     """Return the Pending runs whose closing instant has passed, the longest past first."""
     rows = db.execute(
