@@ -104,6 +104,7 @@ _INDEXES: Final = (
     "CREATE INDEX runs_of_schedule ON runs (schedule_id, run_id)",
     "CREATE INDEX runs_by_state ON runs (state, run_id)",
     "CREATE INDEX runs_open ON runs (schedule_id, run_id) WHERE ended_ms IS NULL",
+    "CREATE INDEX runs_waiting ON runs (pool, namespace, schedule_id) WHERE state = 'Pending'",
     "CREATE INDEX runs_closing ON runs (closing_ms) WHERE state = 'Pending' AND closing_ms IS NOT NULL",
     "CREATE INDEX skips_by_time ON skips (last_ms)",
     f"CREATE INDEX attempts_holding ON attempts (authority) WHERE {HOLDING}",
