@@ -106,6 +106,7 @@ _INDEXES: Final = (
     "CREATE INDEX runs_of_schedule ON runs (schedule_id, run_id)",
     "CREATE INDEX runs_by_state ON runs (state, run_id)",
     "CREATE INDEX runs_open ON runs (schedule_id, run_id) WHERE ended_ms IS NULL",
+    "CREATE INDEX runs_waiting ON runs (pool, namespace, schedule_id) WHERE state = 'Pending'",
     "CREATE INDEX runs_closing ON runs (closing_ms) WHERE state = 'Pending' AND closing_ms IS NOT NULL",
     "CREATE INDEX runs_of_target ON runs (digest)",
     "CREATE INDEX schedules_of_target ON schedules (digest)",
