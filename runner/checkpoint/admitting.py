@@ -25,7 +25,7 @@ def binding_of(head: Head, run: Run, attempt: Attempt) -> Binding:
     """
     return Binding(
         cluster_id=head.cluster_id,
-        generation=head.generation,
+        generation=attempt.generation,
         namespace=run.namespace,
         schedule_id=run.schedule_id,
         occurrence=run.occurrence,
@@ -56,9 +56,12 @@ def claim(commit: Commit, op: ClaimOp) -> OpResult:
         ledger=op.ledger,
         owner=commit.head.owner,
         epoch=commit.head.epoch,
+        generation=commit.head.generation,
         pool=run.pool,
         digest=run.digest,
         authorities=frozenset(op.authorities),
+        namespace=run.namespace,
+        namespaces=_set(op.namespaces),
     )
     existing = next((attempt for attempt in case.attempts if attempt.n == op.attempt), None)
     facts = _claim_facts(commit, run, case, op)
@@ -92,9 +95,11 @@ def admit(commit: Commit, op: AdmitOp) -> OpResult:
         stored=binding_of(commit.head, run, attempt),
         reservation=op.reservation,
         token=fencing_token(commit.head.generation, counter),
+        pools=_set(op.pools),
+        namespaces=_set(op.namespaces),
     )
     retired = queries.is_retired(commit.db, attempt.worker, attempt.incarnation)
-    facts = words.Facts(run_state=run.state, due_ms=run.not_before_ms, retired=retired)
+    facts = words.Facts(run_state=run.state, due_ms=run.not_before_ms, retired=retired, frozen=commit.head.frozen)
     admitted, decision = attempts_of.step(attempt, command, facts, now_ms=commit.now_ms)
     if not isinstance(decision, Granted):
         return _denied(decision)
@@ -138,7 +143,12 @@ def _claim_facts(commit: Commit, run: Run, case: runs_of.Case, op: ClaimOp) -> w
         due_ms=run.not_before_ms,
         closing_ms=runs_of.closing_ms(case),
         retired=queries.is_retired(commit.db, op.worker, op.incarnation),
+        frozen=commit.head.frozen,
     )
+
+
+def _set(names: tuple[str, ...] | None) -> frozenset[str] | None:
+    return None if names is None else frozenset(names)
 
 
 def _denied(decision: words.Decision) -> OpResult:

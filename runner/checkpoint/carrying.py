@@ -5,18 +5,16 @@ from typing import Final
 
 from runner.checkpoint import queries
 from runner.checkpoint import run as runs_of
+from runner.checkpoint.birth import exit_codes
 from runner.checkpoint.commit import Cause, Commit
 from runner.checkpoint.pause import pause_ms
 from runner.checkpoint.records import Attempt, Run, RunState
 from runner.checkpoint.run import Case, Standing
 
-WINDOW_MS: Final = 3_600_000
-"""How late an occurrence may still be launched for the first time: the catch-up window."""
-
 _NEXT_IN_LINE: Final = (
     "SELECT run_id FROM runs WHERE schedule_id = ? AND ended_ms IS NULL AND state = 'Pending' ORDER BY run_id LIMIT 1"
 )
-_INSERT_RUN: Final = f"INSERT INTO runs VALUES ({', '.join('?' * 22)})"  # noqa: S608 -- only question marks
+_INSERT_RUN: Final = f"INSERT INTO runs VALUES ({', '.join('?' * 29)})"  # noqa: S608 -- only question marks
 _UPDATE_RUN: Final = (
     "UPDATE runs SET state = ?, reason = ?, not_before_ms = ?, closing_ms = ?, cancelled = ?, closed = ?,"
     " ended_ms = ?, revision = ? WHERE run_id = ?"
@@ -28,9 +26,13 @@ def case_of(run: Run, attempts: list[Attempt]) -> Case:
     return Case(
         attempts=tuple(attempts),
         attempts_allowed=run.attempts_allowed,
+        on_unknown=run.on_unknown,
         closes_ms=run.closes_ms,
+        deadline_ms=run.deadline_ms,
+        reopened_after=run.reopened_after,
         cancelled=run.cancelled,
         given_up=run.reason if run.state is RunState.SKIPPED else runs_of.MISSED_WINDOW if run.closed else None,
+        retried_codes=exit_codes(run),
     )
 
 
@@ -40,7 +42,9 @@ def insert_run(commit: Commit, run: Run, cause: Cause) -> None:
     values = (
         *(run.run_id, run.schedule_id, run.namespace, run.schedule, run.schedule_revision),
         *(run.scheduled_for_ms, run.trigger_id, run.triggered_ms, run.occurrence, run.state.value, run.reason),
-        *(run.pool, run.digest, run.attempts_allowed, run.not_before_ms, run.closes_ms, closing_ms),
+        *(run.pool, run.digest, run.attempts_allowed, run.backoff_ms, run.factor_milli, run.max_backoff_ms),
+        *(run.on_exit_codes, run.on_unknown, run.not_before_ms, run.closes_ms, run.deadline_ms, run.reopened_after),
+        closing_ms,
         *(run.cancelled, run.closed, run.created_ms, run.ended_ms, run.revision),
     )
     commit.db.execute(_INSERT_RUN, values)
@@ -82,7 +86,7 @@ def _put_run(commit: Commit, run: Run, case: Case, standing: Standing, cause: Ca
     closing_ms = runs_of.closing_ms(case) if standing.state is RunState.PENDING else None
     not_before_ms = run.not_before_ms
     if standing.state is RunState.PENDING and run.state is not RunState.PENDING:
-        not_before_ms = max(not_before_ms, commit.now_ms + pause_ms(case.attempts))
+        not_before_ms = max(not_before_ms, commit.now_ms + pause_ms(run, case.attempts))
     ended = standing.state in runs_of.TERMINAL
     ended_ms = (commit.now_ms if run.ended_ms is None else run.ended_ms) if ended else None
     closed = case.given_up is not None

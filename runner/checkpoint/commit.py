@@ -9,7 +9,7 @@ from runner.checkpoint.records import Attempt, Head
 
 _ATTEMPT_PLACES: Final = ", ".join("?" for _ in fields(Attempt))
 _PUT_ATTEMPT: Final = f"INSERT OR REPLACE INTO attempts VALUES ({_ATTEMPT_PLACES})"  # noqa: S608 -- only question marks
-_PUT_EVENT: Final = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_PUT_EVENT: Final = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,11 +18,13 @@ class Cause:
 
     Attributes:
         actor: name of the voter, worker or principal that asked.
+        evidence: what it was decided on, in words, where more than the reason is known.
     """
 
     actor: str
     op: str
     why: str | None = None
+    evidence: str | None = None
 
 
 @dataclass(slots=True)
@@ -71,7 +73,7 @@ class Commit:
     ) -> None:
         """Add one line to the trail."""
         at = (self.revision, self._ordinal, self.now_ms, cause.actor)
-        self.db.execute(_PUT_EVENT, (*at, run_id, attempt, cause.op, from_state, to_state, cause.why))
+        self.db.execute(_PUT_EVENT, (*at, run_id, attempt, cause.op, from_state, to_state, cause.why, cause.evidence))
         self._ordinal += 1
 
     def put_attempt(self, attempt: Attempt) -> None:

@@ -1,7 +1,6 @@
 """The state machine that every voter applies: one compare-and-set on one register, made of small total ops."""
 
 import sqlite3
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -9,18 +8,24 @@ import msgspec
 
 from runner.checkpoint import (
     admitting,
+    attesting,
+    deleting,
     ending,
+    freezing,
     materialising,
     operations,
     ops,
+    pruning,
     queries,
+    redelivering,
     reporting,
+    restoring,
     results,
     scheduling,
     schema,
 )
 from runner.checkpoint.commit import Cause, Commit
-from runner.checkpoint.ops import Op
+from runner.checkpoint.ops import Change, Op
 from runner.checkpoint.records import Head
 from runner.checkpoint.results import CommandResult, OpResult
 from runner.ids import EARLIEST_INSTANT_MS, LATEST_INSTANT_MS
@@ -41,7 +46,7 @@ class Checkpoint:
         """Create the tables in an empty database, inside the caller's transaction."""
         for statement in schema.STATEMENTS:
             db.execute(statement)
-        db.execute("INSERT INTO head VALUES (1, ?, ?, 0, NULL, 0, 0, 0)", (self._cluster_id, self._generation))
+        db.execute("INSERT INTO head VALUES (1, ?, ?, 0, NULL, 0, 0, 0, 0, NULL)", (self._cluster_id, self._generation))
         db.execute("INSERT INTO pools VALUES (?, ?, 0)", (scheduling.DEFAULT_POOL, scheduling.DEFAULT_POOL_LIMIT))
 
     def apply(self, db: sqlite3.Connection, command: bytes) -> object:
@@ -83,19 +88,15 @@ def _answer(commit: Commit, op: Op) -> OpResult:
 
 
 def _dispatch(commit: Commit, op: Op) -> OpResult:
+    if isinstance(op, Change):
+        return operations.once(commit, op.operation, lambda: _changed(commit, op))
     match op:
-        case ops.Apply() | ops.SetEnabled() | ops.Trigger() | ops.CancelOp() | ops.AttestOp():
-            return operations.once(commit, op.operation, _change(commit, op))
         case ops.AcceptOp() | ops.FinishOp() | ops.ConfirmStoppedOp() | ops.ForfeitOp() | ops.LoseOp():
             return reporting.report(commit, op)
         case ops.ClaimOp() | ops.AdmitOp() | ops.FenceOp():
             return _admission(commit, op)
-        case ops.Materialise():
-            return materialising.materialise(commit, op)
-        case ops.CloseOp():
-            return ending.close(commit, op)
-        case ops.Acquire() | ops.ForgetOperations():
-            return _acquire(commit, op) if isinstance(op, ops.Acquire) else operations.forget(commit, op)
+        case _:
+            return _own(commit, op)
 
 
 def _admission(commit: Commit, op: ops.ClaimOp | ops.AdmitOp | ops.FenceOp) -> OpResult:
@@ -108,20 +109,49 @@ def _admission(commit: Commit, op: ops.ClaimOp | ops.AdmitOp | ops.FenceOp) -> O
             return admitting.fence(commit, op)
 
 
-def _change(
-    commit: Commit, op: ops.Apply | ops.SetEnabled | ops.Trigger | ops.CancelOp | ops.AttestOp
-) -> Callable[[], OpResult]:
+def _own(
+    commit: Commit, op: ops.Acquire | ops.Materialise | ops.Prune | ops.CloseOp | ops.ForgetOperations
+) -> OpResult:
+    """What the owner proposes by itself."""
+    match op:
+        case ops.Acquire():
+            return _acquire(commit, op)
+        case ops.Materialise():
+            return materialising.materialise(commit, op)
+        case ops.Prune():
+            return pruning.prune(commit, op)
+        case ops.CloseOp():
+            return ending.close(commit, op)
+        case ops.ForgetOperations():
+            return operations.forget(commit, op)
+
+
+def _changed(commit: Commit, op: Change) -> OpResult:
+    match op:
+        case ops.Apply() | ops.SetEnabled() | ops.Delete() | ops.Trigger():
+            return _schedule_changed(commit, op)
+        case ops.CancelOp():
+            return ending.cancel(commit, op)
+        case ops.AttestOp():
+            return attesting.attest(commit, op)
+        case ops.AttestIncarnationOp():
+            return attesting.attest_incarnation(commit, op)
+        case ops.Redeliver():
+            return redelivering.redeliver(commit, op)
+        case ops.SetFrozen() | ops.Restore():
+            return freezing.set_frozen(commit, op) if isinstance(op, ops.SetFrozen) else restoring.restore(commit, op)
+
+
+def _schedule_changed(commit: Commit, op: ops.Apply | ops.SetEnabled | ops.Delete | ops.Trigger) -> OpResult:
     match op:
         case ops.Apply():
-            return lambda: scheduling.apply(commit, op)
+            return scheduling.apply(commit, op)
         case ops.SetEnabled():
-            return lambda: scheduling.set_enabled(commit, op)
+            return scheduling.set_enabled(commit, op)
+        case ops.Delete():
+            return deleting.delete(commit, op)
         case ops.Trigger():
-            return lambda: scheduling.trigger(commit, op)
-        case ops.CancelOp():
-            return lambda: ending.cancel(commit, op)
-        case ops.AttestOp():
-            return lambda: ending.attest(commit, op)
+            return scheduling.trigger(commit, op)
 
 
 def _acquire(commit: Commit, op: ops.Acquire) -> OpResult:
@@ -134,8 +164,12 @@ def _acquire(commit: Commit, op: ops.Acquire) -> OpResult:
 
 def _put_head(db: sqlite3.Connection, head: Head) -> None:
     db.execute(
-        "UPDATE head SET epoch = ?, owner = ?, revision = ?, now_ms = ?, token_counter = ?",
-        (head.epoch, head.owner, head.revision, head.now_ms, head.token_counter),
+        "UPDATE head SET generation = ?, epoch = ?, owner = ?, revision = ?, now_ms = ?, token_counter = ?,"
+        " frozen = ?, restored_ms = ?",
+        (
+            *(head.generation, head.epoch, head.owner, head.revision, head.now_ms, head.token_counter),
+            *(head.frozen, head.restored_ms),
+        ),
     )
 
 

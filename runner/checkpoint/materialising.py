@@ -3,36 +3,26 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
-from runner.checkpoint.carrying import WINDOW_MS, insert_run
+from runner.checkpoint import queries
+from runner.checkpoint.birth import Birth, planned_run
+from runner.checkpoint.carrying import insert_run
 from runner.checkpoint.commit import Cause, Commit
+from runner.checkpoint.freezing import FROZEN
 from runner.checkpoint.ops import Materialise, Missed
-from runner.checkpoint.records import Run, RunState
+from runner.checkpoint.records import RunState, Schedule
 from runner.checkpoint.results import OpResult
-from runner.ids import instant_text, occurrence_text, run_id
+from runner.ids import instant_text
 
 OVERLAP: Final = "overlap"
-
-_LOAD: Final = (
-    "SELECT schedule_id, namespace, name, pool, digest, attempts_allowed, enabled, definition_revision,"
-    " watermark_ms, slot_run_id, tail_skip_ms FROM schedules WHERE schedule_id = ?"
-)
 
 _EXISTS: Final = "SELECT 1 FROM runs WHERE schedule_id = ? AND scheduled_for_ms = ?"
 
 
 @dataclass(slots=True)
 class _Planning:
-    """The part of a schedule's row that a batch needs; the slot and the newest skip move while it is written."""
+    """A schedule while a batch of it is written: the slot and the newest skip move."""
 
-    schedule_id: str
-    namespace: str
-    name: str
-    pool: str
-    digest: str
-    attempts_allowed: int
-    enabled: int
-    definition_revision: int
-    watermark_ms: int
+    schedule: Schedule
     slot_run_id: str | None
     tail_skip_ms: int | None
 
@@ -43,13 +33,13 @@ def materialise(commit: Commit, op: Materialise) -> OpResult:
     The slot is free: the first instant becomes Pending with it, the others wait in line behind it. A run of an
     earlier batch holds it: each instant is Skipped(overlap).
     """
-    row = commit.db.execute(_LOAD, (op.schedule_id,)).fetchone()
-    if row is None:
+    schedule = queries.schedule(commit.db, op.schedule_id)
+    if schedule is None:
         return OpResult("refused", "no_such_schedule")
-    planning = _Planning(*row)
-    reason = _refusal(commit, planning, op)
+    reason = _refusal(commit, schedule, op)
     if reason is not None:
-        return OpResult("refused", reason, detail={"watermark_ms": planning.watermark_ms})
+        return OpResult("refused", reason, detail={"watermark_ms": schedule.watermark_ms})
+    planning = _Planning(schedule, schedule.slot_run_id, schedule.tail_skip_ms)
     for missed in op.missed:
         _skip(commit, planning, missed.first_ms, missed.last_ms, missed.count, missed.reason)
     held_before = planning.slot_run_id is not None
@@ -72,13 +62,17 @@ def materialise(commit: Commit, op: Materialise) -> OpResult:
     return OpResult("done", detail={**detail, "missed": sum(missed.count for missed in op.missed)})
 
 
-def _refusal(commit: Commit, planning: _Planning, op: Materialise) -> str | None:
-    if not planning.enabled:
+def _refusal(commit: Commit, schedule: Schedule, op: Materialise) -> str | None:
+    if not schedule.enabled:
         return "disabled"
-    if (op.schedule_revision, op.after_ms) != (planning.definition_revision, planning.watermark_ms):
+    if (op.schedule_revision, op.after_ms) != (schedule.definition_revision, schedule.watermark_ms):
         return "stale_plan"
     if op.until_ms > commit.now_ms:
         return "not_yet"
+    if commit.head.frozen and (op.due or any(missed.reason != FROZEN for missed in op.missed)):
+        return FROZEN  # an edit still puts on record what it keeps from running
+    if op.due and commit.head.restored_ms is not None and op.due[0] <= commit.head.restored_ms:
+        return "restored"
     return None if _is_in_order(op) else "malformed_plan"
 
 
@@ -102,31 +96,8 @@ def _is_range(missed: Missed) -> bool:
 
 
 def _make(commit: Commit, planning: _Planning, instant_ms: int) -> str:
-    occurrence = occurrence_text(instant_ms)
-    run = Run(
-        run_id=run_id(commit.head.cluster_id, planning.schedule_id, occurrence, instant_ms),
-        schedule_id=planning.schedule_id,
-        namespace=planning.namespace,
-        schedule=planning.name,
-        schedule_revision=planning.definition_revision,
-        scheduled_for_ms=instant_ms,
-        trigger_id=None,
-        triggered_ms=None,
-        occurrence=occurrence,
-        state=RunState.PENDING,
-        reason=None,
-        pool=planning.pool,
-        digest=planning.digest,
-        attempts_allowed=planning.attempts_allowed,
-        not_before_ms=instant_ms,
-        closes_ms=instant_ms + WINDOW_MS,
-        cancelled=False,
-        closed=False,
-        holds_slot=planning.slot_run_id is None,
-        created_ms=commit.now_ms,
-        ended_ms=None,
-        revision=commit.revision,
-    )
+    birth = Birth(skipped=None, holds_slot=planning.slot_run_id is None)
+    run = planned_run(commit, planning.schedule, instant_ms, birth)
     insert_run(commit, run, Cause(commit.voter, "materialise"))
     planning.slot_run_id = planning.slot_run_id or run.run_id
     planning.tail_skip_ms = None
@@ -135,16 +106,17 @@ def _make(commit: Commit, planning: _Planning, instant_ms: int) -> str:
 
 def _skip(commit: Commit, planning: _Planning, first_ms: int, last_ms: int, count: int, reason: str) -> None:
     """Record that policy decided not to run some instants; joins the skip just before it if the reason is the same."""
+    schedule = planning.schedule
     joined = commit.db.execute(
         "UPDATE skips SET last_ms = ?, count = count + ?, revision = ?"
         " WHERE schedule_id = ? AND first_ms = ? AND reason = ?",
-        (last_ms, count, commit.revision, planning.schedule_id, planning.tail_skip_ms, reason),
+        (last_ms, count, commit.revision, schedule.schedule_id, planning.tail_skip_ms, reason),
     )
     if joined.rowcount == 0:
-        whose = (planning.schedule_id, first_ms, last_ms, planning.namespace, planning.name)
+        whose = (schedule.schedule_id, first_ms, last_ms, schedule.spec.namespace, schedule.spec.name)
         commit.db.execute("INSERT INTO skips VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*whose, count, reason, commit.revision))
         planning.tail_skip_ms = first_ms
-    commit.note(f"skip:{planning.schedule_id}.{planning.tail_skip_ms}")
+    commit.note(f"skip:{schedule.schedule_id}.{planning.tail_skip_ms}")
     until = "" if count == 1 else f" to {instant_text(last_ms)}, {count} in all"
-    why = f"{reason} {planning.namespace}/{planning.name} {instant_text(first_ms)}{until}"
+    why = f"{reason} {schedule.spec.namespace}/{schedule.spec.name} {instant_text(first_ms)}{until}"
     commit.event(Cause(commit.voter, "materialise", why), to_state=RunState.SKIPPED.value)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Literal
 
 from runner.checkpoint.ops import ScheduleSpec
 
@@ -37,7 +38,14 @@ class RunState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The register's own row: who owns, under which epoch, at which revision."""
+    """The register's own row: who owns, under which epoch, at which revision.
+
+    Attributes:
+        generation: grows with each restore.
+        frozen: nothing is materialised, claimed or permitted.
+        restored_ms: when this generation began; what was planned up to then and has no row is not run. None before
+            the first restore.
+    """
 
     cluster_id: str
     generation: int
@@ -46,6 +54,8 @@ class Head:
     revision: int
     now_ms: int
     token_counter: int
+    frozen: bool
+    restored_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +66,7 @@ class Attempt:
         unresolved: Cancelling, and the worker is lost or cannot tell.
         superseded: a later delivery took its place (webhooks, on_unknown = retry).
         won: it finished out of Cancelling since the last reopen: completion won over cancellation.
+        generation: of the checkpoint when it was claimed.
         token: fencing token of its permit, None without one.
         fenced: no permit exists and none ever will.
         evidence: what was said of it beside its state, newest last, bounded.
@@ -74,6 +85,7 @@ class Attempt:
     ledger: str
     owner: str
     epoch: int
+    generation: int
     authority: str
     digest: str
     reservation: str | None
@@ -101,9 +113,14 @@ class Run:
         triggered_ms: its trigger instant.
         occurrence: `scheduled_for` text or `manual/` and the trigger id.
         digest: of the frozen target, whose bytes are stored once in `payloads`.
-        attempts_allowed: launches in all.
+        attempts_allowed: launches in all, when failures are confirmed; counted since the last reopen.
+        backoff_ms: pause after the first confirmed failure; `factor_milli` and `max_backoff_ms` make the later ones.
+        on_exit_codes: the exit codes after which it is tried again, comma separated; None for any failure.
+        on_unknown: `hold`, or `retry` for deliveries.
         not_before_ms: no claim before this instant.
         closes_ms: closing instant while nothing of it was ever launched.
+        deadline_ms: closing instant after that; None for none.
+        reopened_after: the attempts up to this launch number came before the last reopen.
         cancelled: a cancel was committed.
         closed: its closing instant was committed as passed.
         holds_slot: it owns its schedule's overlap slot.
@@ -123,8 +140,15 @@ class Run:
     pool: str
     digest: str
     attempts_allowed: int
+    backoff_ms: int
+    factor_milli: int
+    max_backoff_ms: int
+    on_exit_codes: str | None
+    on_unknown: Literal["hold", "retry"]
     not_before_ms: int
     closes_ms: int
+    deadline_ms: int | None
+    reopened_after: int
     cancelled: bool
     closed: bool
     holds_slot: bool
@@ -156,6 +180,10 @@ class Schedule:
         watermark_ms: every planned instant up to here has a run or lies in a skip.
         anchor_ms: what `every` counts from.
         slot_run_id: the run that owns the overlap slot, or None.
+        tail_skip_ms: first instant of the skip range that holds the newest planned instant, if that one was skipped.
+        digest: of the target that its next run freezes.
+        pruned_before_ms: nothing planned up to here materialises again; None if nothing was pruned yet.
+        deleted_ms: when it was deleted; None while it is there.
         revision: revision that last changed the row.
     """
 
@@ -167,6 +195,10 @@ class Schedule:
     anchor_ms: int
     slot_run_id: str | None
     revision: int
+    digest: str
+    tail_skip_ms: int | None = None
+    pruned_before_ms: int | None = None
+    deleted_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,3 +224,4 @@ class Event:
     from_state: str | None
     to_state: str | None
     why: str | None
+    evidence: str | None = None

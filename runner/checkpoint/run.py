@@ -4,94 +4,56 @@
 one, its consequences for the attempts included.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import Final
 
 from runner.checkpoint import attempt as attempts_of
 from runner.checkpoint import attempt_words as words
 from runner.checkpoint.attempt import UNCERTAIN, was_launched
 from runner.checkpoint.attempt_words import NOTHING_BESIDE
 from runner.checkpoint.records import Attempt, AttemptState, RunState
-from runner.checkpoint.said import was_given_back
+from runner.checkpoint.run_words import (
+    COMMANDS,
+    Cancel,
+    Case,
+    Close,
+    Command,
+    Displace,
+    Reopen,
+    Restore,
+    Settle,
+    Standing,
+    Start,
+)
+from runner.checkpoint.said import EXIT, was_given_back
+
+__all__ = [
+    "COMMANDS",
+    "MISSED_WINDOW",
+    "MOVES",
+    "SUPERSEDED",
+    "TERMINAL",
+    "UNRESOLVED",
+    "Cancel",
+    "Case",
+    "Close",
+    "Command",
+    "Displace",
+    "Reopen",
+    "Restore",
+    "Settle",
+    "Standing",
+    "Start",
+    "closing_ms",
+    "conclude",
+    "step",
+]
 
 MISSED_WINDOW: Final = "missed_window"
 SUPERSEDED: Final = "superseded"
 UNRESOLVED: Final = "unresolved"
 
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """A run as its table sees it.
-
-    Attributes:
-        attempts: oldest first.
-        attempts_allowed: launches in all, when failures are confirmed; counted since the last reopen.
-        on_unknown: `retry` is for webhooks only: a superseding delivery of the same occurrence.
-        closes_ms: end of the catch-up window: the closing instant while nothing of it was ever launched.
-        deadline_ms: the closing instant after that: a webhook's delivery deadline, or None for all others.
-        cancelled: a cancel was committed.
-        given_up: why no further attempt may follow (`missed_window`, `superseded`, `overlap`), or None.
-        reopened_after: the attempts up to this launch number came before the last reopen.
-    """
-
-    attempts: tuple[Attempt, ...] = ()
-    attempts_allowed: int = 1
-    on_unknown: Literal["hold", "retry"] = "hold"
-    closes_ms: int = 0
-    deadline_ms: int | None = None
-    cancelled: bool = False
-    given_up: str | None = None
-    reopened_after: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """Its next attempt was claimed."""
-
-    attempt: Attempt
-
-
-@dataclass(frozen=True, slots=True)
-class Settle:
-    """One of its attempts became this."""
-
-    attempt: Attempt
-
-
-@dataclass(frozen=True, slots=True)
-class Cancel:
-    """An operator cancels it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Close:
-    """Its closing instant has passed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Displace:
-    """A later occurrence takes its place, or its schedule was changed before it was due."""
-
-
-@dataclass(frozen=True, slots=True)
-class Restore:
-    """The checkpoint was restored from an image."""
-
-    run_id: str
-    pool: str
-    digest: str
-
-
-@dataclass(frozen=True, slots=True)
-class Reopen:
-    """An operator redelivers a webhook, until a new deadline."""
-
-    deadline_ms: int
-
-
-Command = Start | Settle | Cancel | Close | Displace | Restore | Reopen
-COMMANDS: Final[tuple[type[Command], ...]] = (Start, Settle, Cancel, Close, Displace, Restore, Reopen)
 
 _PENDING = RunState.PENDING
 _ACTIVE = RunState.ACTIVE
@@ -130,14 +92,6 @@ MOVES: Final = MappingProxyType[tuple[RunState, type[Command]], tuple[RunState, 
         **{(state, Settle): (state,) for state in TERMINAL},
     }
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """Where a run stands, and why."""
-
-    state: RunState
-    reason: str | None = None
 
 
 def conclude(case: Case) -> Standing:
@@ -196,7 +150,7 @@ def _as_last(case: Case, last: Attempt) -> Standing:
         case AttemptState.NOT_LAUNCHED:
             return Standing(_PENDING)
         case AttemptState.FAILED:
-            retried = was_given_back(last) or _failures(case) < case.attempts_allowed
+            retried = was_given_back(last) or (_invites(case, last) and _failures(case) < case.attempts_allowed)
             return Standing(_PENDING) if retried else _settled_without_success(case, Standing(_FAILED, last.reason))
         case AttemptState.SUCCEEDED:
             return Standing(_SUCCEEDED)
@@ -247,7 +201,9 @@ def _restore(case: Case, command: Restore, now_ms: int) -> Case:
     last = case.attempts[-1] if case.attempts else None
     is_open = last is not None and last.state not in attempts_of.TERMINAL and not last.superseded
     n = len(case.attempts) + 1
-    restore = words.Restore(run_id=command.run_id, n=n, pool=command.pool, digest=command.digest)
+    restore = words.Restore(
+        run_id=command.run_id, n=n, pool=command.pool, digest=command.digest, generation=command.generation
+    )
     lost = _stepped(last if is_open else None, restore, now_ms)
     if case.on_unknown == "retry":
         lost = _stepped(lost, words.Supersede(), now_ms)
@@ -294,6 +250,11 @@ def _settled_without_success(case: Case, otherwise: Standing) -> Standing:
     if any(attempt.state is AttemptState.QUIESCED for attempt in case.attempts):
         return Standing(_QUIESCED)
     return otherwise
+
+
+def _invites(case: Case, failed: Attempt) -> bool:
+    """Return whether its policy tries again after such a failure: a timeout or a refusal has no exit code to be named."""
+    return case.retried_codes is None or (failed.reason == EXIT and failed.exit_code in case.retried_codes)
 
 
 def _failures(case: Case) -> int:

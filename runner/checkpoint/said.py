@@ -12,7 +12,8 @@ from worker.protocol import MAX_TAIL_BYTES
 CANCELLED_BEFORE_LAUNCH: Final = "cancelled"
 RESTORED: Final = "restored"
 MAX_EVIDENCE_CHARS: Final = 8192
-_FAILURES: Final = frozenset({"exit", "timeout", "refused"})
+EXIT: Final = "exit"
+_FAILURES: Final = frozenset({EXIT, "timeout", "refused"})
 
 
 def newborn(claim: words.Claim, now_ms: int) -> Attempt:
@@ -24,13 +25,14 @@ def newborn(claim: words.Claim, now_ms: int) -> Attempt:
         ledger=claim.ledger,
         owner=claim.owner,
         epoch=claim.epoch,
+        generation=claim.generation,
     )
 
 
 def restored_newborn(restore: words.Restore, now_ms: int) -> Attempt:
     """Return an Unknown attempt without a claim: a place for what may have been launched since the image."""
     blank = _blank(restore.run_id, restore.n, pool=restore.pool, digest=restore.digest, now_ms=now_ms)
-    return replace(blank, state=AttemptState.UNKNOWN, reason=RESTORED)
+    return replace(blank, state=AttemptState.UNKNOWN, reason=RESTORED, generation=restore.generation)
 
 
 def was_given_back(attempt: Attempt) -> bool:
@@ -178,7 +180,7 @@ def _reported_result(finish: words.Finish) -> tuple[AttemptState, str | None, in
     if finish.succeeded:
         return AttemptState.SUCCEEDED, None, finish.exit_code, finish.ended_ms
     # A reason outside the protocol's must not pass for one that the table treats otherwise (not_consumed).
-    reason = finish.reason if finish.reason in _FAILURES else "exit"
+    reason = finish.reason if finish.reason in _FAILURES else EXIT
     return AttemptState.FAILED, reason, finish.exit_code, finish.ended_ms
 
 
@@ -200,6 +202,7 @@ def _blank(run_id: str, n: int, *, pool: str, digest: str, now_ms: int) -> Attem
         ledger="",
         owner="",
         epoch=0,
+        generation=0,
         authority=pool,
         digest=digest,
         reservation=None,

@@ -10,7 +10,7 @@ CREATE TABLE head (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     cluster_id TEXT NOT NULL, generation INTEGER NOT NULL,
     epoch INTEGER NOT NULL, owner TEXT, revision INTEGER NOT NULL,
-    now_ms INTEGER NOT NULL, token_counter INTEGER NOT NULL
+    now_ms INTEGER NOT NULL, token_counter INTEGER NOT NULL, frozen INTEGER NOT NULL, restored_ms INTEGER
 ) STRICT, WITHOUT ROWID"""
 
 _POOLS: Final = """
@@ -18,15 +18,16 @@ CREATE TABLE pools (
     name TEXT PRIMARY KEY, capacity INTEGER NOT NULL, revision INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID"""
 
-# `pool`, `digest` and `attempts_allowed` stand in `spec` too; here they spare each materialisation its decoding.
+# `digest` is of the target in `spec`. A deleted schedule keeps its row: the tombstone.
 # `tail_skip_ms`: first instant of the skip range that holds the newest planned instant, if that one was skipped.
 _SCHEDULES: Final = """
 CREATE TABLE schedules (
     schedule_id TEXT PRIMARY KEY, namespace TEXT NOT NULL, name TEXT NOT NULL,
-    spec BLOB NOT NULL, pool TEXT NOT NULL, digest TEXT NOT NULL, attempts_allowed INTEGER NOT NULL,
+    spec BLOB NOT NULL, digest TEXT NOT NULL,
     enabled INTEGER NOT NULL, definition_revision INTEGER NOT NULL,
     watermark_ms INTEGER NOT NULL, anchor_ms INTEGER NOT NULL,
-    slot_run_id TEXT, tail_skip_ms INTEGER, revision INTEGER NOT NULL,
+    slot_run_id TEXT, tail_skip_ms INTEGER, pruned_before_ms INTEGER, deleted_ms INTEGER,
+    revision INTEGER NOT NULL,
     UNIQUE (namespace, name)
 ) STRICT, WITHOUT ROWID"""
 
@@ -42,7 +43,9 @@ CREATE TABLE runs (
     schedule_revision INTEGER NOT NULL, scheduled_for_ms INTEGER, trigger_id TEXT, triggered_ms INTEGER,
     occurrence TEXT NOT NULL, state TEXT NOT NULL, reason TEXT,
     pool TEXT NOT NULL, digest TEXT NOT NULL, attempts_allowed INTEGER NOT NULL,
-    not_before_ms INTEGER NOT NULL, closes_ms INTEGER NOT NULL, closing_ms INTEGER,
+    backoff_ms INTEGER NOT NULL, factor_milli INTEGER NOT NULL, max_backoff_ms INTEGER NOT NULL, on_exit_codes TEXT,
+    on_unknown TEXT NOT NULL, not_before_ms INTEGER NOT NULL,
+    closes_ms INTEGER NOT NULL, deadline_ms INTEGER, reopened_after INTEGER NOT NULL, closing_ms INTEGER,
     cancelled INTEGER NOT NULL, closed INTEGER NOT NULL,
     created_ms INTEGER NOT NULL, ended_ms INTEGER, revision INTEGER NOT NULL,
     UNIQUE (schedule_id, scheduled_for_ms), UNIQUE (schedule_id, trigger_id)
@@ -61,7 +64,8 @@ CREATE TABLE attempts (
     run_id TEXT NOT NULL, n INTEGER NOT NULL, state TEXT NOT NULL, reason TEXT,
     unresolved INTEGER NOT NULL, superseded INTEGER NOT NULL, won INTEGER NOT NULL,
     worker TEXT NOT NULL, incarnation TEXT NOT NULL, ledger TEXT NOT NULL,
-    owner TEXT NOT NULL, epoch INTEGER NOT NULL, authority TEXT NOT NULL, digest TEXT NOT NULL,
+    owner TEXT NOT NULL, epoch INTEGER NOT NULL, generation INTEGER NOT NULL,
+    authority TEXT NOT NULL, digest TEXT NOT NULL,
     reservation TEXT, token INTEGER, fenced INTEGER NOT NULL, execution_id TEXT, exit_code INTEGER,
     claimed_ms INTEGER NOT NULL, admitted_ms INTEGER, started_ms INTEGER, ended_ms INTEGER, cancelling_ms INTEGER,
     tail TEXT NOT NULL, evidence TEXT NOT NULL, revision INTEGER NOT NULL,
@@ -86,7 +90,8 @@ CREATE TABLE operations (
 _EVENTS: Final = """
 CREATE TABLE events (
     revision INTEGER NOT NULL, ordinal INTEGER NOT NULL, at_ms INTEGER NOT NULL, actor TEXT NOT NULL,
-    run_id TEXT, attempt INTEGER, op TEXT NOT NULL, from_state TEXT, to_state TEXT, why TEXT,
+    run_id TEXT, attempt INTEGER, op TEXT NOT NULL, from_state TEXT, to_state TEXT,
+    why TEXT, evidence TEXT,
     PRIMARY KEY (revision, ordinal)
 ) STRICT, WITHOUT ROWID"""
 
@@ -94,16 +99,23 @@ HOLDING: Final = "state IN ('Claimed', 'Admitted', 'Accepted', 'Cancelling', 'Un
 """SQL: the attempt holds capacity of its pool (`attempt.holds_capacity` says the same; a test compares them)."""
 OPEN: Final = "state IN ('Claimed', 'Admitted', 'Accepted', 'Cancelling')"
 """SQL: the attempt has a deadline that the owner watches."""
+ATTESTABLE: Final = "(state = 'Unknown' OR (state = 'Cancelling' AND unresolved = 1))"
+"""SQL: a human may attest it (`attempt.MOVES` and its guards say the same; a test compares them)."""
 
 _INDEXES: Final = (
     "CREATE INDEX runs_of_schedule ON runs (schedule_id, run_id)",
     "CREATE INDEX runs_by_state ON runs (state, run_id)",
     "CREATE INDEX runs_open ON runs (schedule_id, run_id) WHERE ended_ms IS NULL",
+    "CREATE INDEX runs_waiting ON runs (pool, namespace, schedule_id) WHERE state = 'Pending'",
     "CREATE INDEX runs_closing ON runs (closing_ms) WHERE state = 'Pending' AND closing_ms IS NOT NULL",
+    "CREATE INDEX runs_of_target ON runs (digest)",
+    "CREATE INDEX schedules_of_target ON schedules (digest)",
     "CREATE INDEX skips_by_time ON skips (last_ms)",
     f"CREATE INDEX attempts_holding ON attempts (authority) WHERE {HOLDING}",
     f"CREATE INDEX attempts_open ON attempts (worker, incarnation) WHERE {OPEN}",
+    f"CREATE INDEX attempts_attestable ON attempts (worker, incarnation, run_id, n) WHERE {ATTESTABLE}",
     "CREATE INDEX operations_by_age ON operations (kept_from_ms)",
+    "CREATE INDEX events_of_freezes ON events (revision, ordinal) WHERE op = 'freeze'",
     "CREATE INDEX events_of_run ON events (run_id, revision, ordinal) WHERE run_id IS NOT NULL",
 )
 

@@ -29,8 +29,19 @@ NOW_MS = 1_000
 
 
 def claim(n: int = 1, **changes: Any) -> words.Claim:
-    values = {"run_id": "r", "n": n, **WHO, "owner": "node1", "epoch": 1, "pool": "default", "digest": "d"}
-    return words.Claim(**{**values, "authorities": frozenset({"default"}), **changes})
+    values = {
+        "run_id": "r",
+        "n": n,
+        **WHO,
+        "owner": "node1",
+        "epoch": 1,
+        "generation": 1,
+        "pool": "default",
+        "digest": "d",
+    }
+    return words.Claim(
+        **{**values, "authorities": frozenset({"default"}), "namespace": "demo", "namespaces": None, **changes}
+    )
 
 
 def admit(**changes: Any) -> words.Admit:
@@ -63,7 +74,7 @@ def attest(row_revision: int = 0, **changes: Any) -> words.Attest:
     return words.Attest(**{**said, **changes})
 
 
-RESTORE = words.Restore(run_id="r", n=1, pool="default", digest="d")
+RESTORE = words.Restore(run_id="r", n=1, pool="default", digest="d", generation=2)
 
 
 def after(*commands: words.Command, n: int = 1) -> Attempt:

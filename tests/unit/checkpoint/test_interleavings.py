@@ -34,7 +34,7 @@ RUN_COMMANDS: tuple[runs.Command, ...] = (
     runs.Cancel(),
     runs.Close(),
     runs.Displace(),
-    runs.Restore(run_id="r", pool="default", digest="d"),
+    runs.Restore(run_id="r", pool="default", digest="d", generation=2),
     runs.Reopen(deadline_ms=CLOSES_MS),
 )
 

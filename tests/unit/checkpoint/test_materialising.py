@@ -4,6 +4,7 @@ from runner import ids
 from runner.checkpoint import ops, queries
 from runner.checkpoint.records import RunState, SkipRange
 from tests.unit.checkpoint.book import CLUSTER, HOUR_MS, SCHEDULE, Book, owned_book, spec
+from worker.protocol import CommandTarget
 
 
 def skips(book: Book) -> list[tuple[int, int, int, str]]:
@@ -26,7 +27,7 @@ def test_the_first_of_a_batch_takes_the_slot_and_the_others_wait_in_line() -> No
     book.now_ms = 3_000
     first, second, third = book.materialise(1_000, 2_000, 3_000).detail["runs"]
     assert [book.run(each).holds_slot for each in (first, second, third)] == [True, False, False]
-    assert [run.run_id for run in queries.claimable(book.db, 3_000, 10)] == [first]
+    assert book.claimable() == [first]
     assert book.claim(second).reason == "slot_held"
     book.claim(first)
     book.admit(first)
@@ -158,7 +159,7 @@ def test_a_run_freezes_what_it_was_made_from() -> None:
     book = owned_book()
     run_id = book.a_run(1_000)
     before = book.run(run_id)
-    book.apply(spec(retry=ops.Retry(attempts=7), target=ops.CommandTarget(argv=("false",))))
+    book.apply(spec(retry=ops.Retry(attempts=7), target=CommandTarget(argv=("false",))))
     after = book.run(run_id)
     assert after == before
     assert queries.target(book.db, after.digest).argv == ("true",)
@@ -179,7 +180,7 @@ def test_what_closes_in_line_is_missed_and_the_slot_goes_on() -> None:
     first, second, third = book.materialise(1_000, 2_000, 3_000).detail["runs"]
     book.now_ms = 2_000 + HOUR_MS
     assert queries.closing(book.db, book.now_ms, 10) == [first, second]
-    assert queries.claimable(book.db, book.now_ms, 10) == []
+    assert book.claimable() == []
     assert book.claim(first).reason == "window_passed"
     for run_id in (second, first):
         assert book.do(ops.CloseOp(run_id=run_id)).kind == "done"
@@ -187,4 +188,4 @@ def test_what_closes_in_line_is_missed_and_the_slot_goes_on() -> None:
     assert book.do(ops.CloseOp(run_id=third)).reason == "window_open"
     assert book.do(ops.CloseOp(run_id=first)).reason == "illegal_move"
     assert slot(book) == third
-    assert [run.run_id for run in queries.claimable(book.db, book.now_ms, 10)] == [third]
+    assert book.claimable() == [third]

@@ -8,7 +8,7 @@ ROOT = Path(__file__).parents[3]
 PACKAGES = ("cluster", "fencepost", "runner", "worker")
 FILE_LINES, FUNCTION_LINES = 300, 60
 
-LONG_FILES: dict[str, int] = {"cluster/voter.py": 316, "runner/checkpoint/ops.py": 343, "runner/checkpoint/run.py": 304}
+LONG_FILES: dict[str, int] = {"cluster/voter.py": 316}
 LONG_FUNCTIONS: dict[str, int] = {}
 
 

@@ -78,10 +78,11 @@ class FakeNode:
             revision=17,
             now_ms=NOW_MS,
             token_counter=5,
+            frozen=0,
         )
         put(self.db, "pools", name="default", capacity=64, revision=1)
 
-    async def propose(self, command: bytes) -> Applied:  # noqa: ARG002 - named as the port names it
+    async def propose(self, command: bytes, within_s: float, version: int) -> Applied:  # noqa: ARG002 - named as the port names them
         raise AssertionError("management proposes nothing by itself")
 
     async def barrier(self) -> int:
@@ -269,9 +270,7 @@ def put_schedule(db: sqlite3.Connection, row: ScheduleSpec, *, enabled: bool = T
         namespace=row.namespace,
         name=row.name,
         spec=msgspec.json.encode(row),
-        pool=row.pool,
         digest="d",
-        attempts_allowed=row.retry.attempts,
         enabled=enabled,
         definition_revision=2,
         watermark_ms=NOW_MS,
@@ -307,8 +306,13 @@ def put_run(
         pool=row.pool,
         digest="d",
         attempts_allowed=1,
+        backoff_ms=1_000,
+        factor_milli=2_000,
+        max_backoff_ms=300_000,
+        on_unknown="hold",
         not_before_ms=at_ms,
         closes_ms=at_ms + 3_600_000,
+        reopened_after=0,
         cancelled=0,
         closed=0,
         created_ms=at_ms,
@@ -331,6 +335,7 @@ def put_attempt(db: sqlite3.Connection, run_id: str, n: int, state: str, **chang
         "ledger": "l1",
         "owner": "node1",
         "epoch": 3,
+        "generation": 1,
         "authority": "default",
         "digest": "d",
         "reservation": "x1",

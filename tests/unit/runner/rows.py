@@ -38,6 +38,7 @@ def schedule(schedule_id: str = "s1", trigger: Cron | Every | None = None, **cha
         anchor_ms=NOON_MS,
         slot_run_id=None,
         revision=5,
+        digest="d" * 64,
     )
     return replace(row, **changes)
 
@@ -56,6 +57,7 @@ def attempt(run_id: str = "r1", n: int = 1, state: AttemptState = AttemptState.A
         ledger="l1",
         owner="node1",
         epoch=3,
+        generation=1,
         authority="default",
         digest="d" * 64,
         reservation=None,
@@ -91,8 +93,15 @@ def run(run_id: str = "r1", **changes: Any) -> Run:
         pool="default",
         digest="d" * 64,
         attempts_allowed=1,
+        backoff_ms=1_000,
+        factor_milli=2_000,
+        max_backoff_ms=300_000,
+        on_exit_codes=None,
+        on_unknown="hold",
         not_before_ms=NOON_MS,
         closes_ms=NOON_MS + 60 * MINUTE_MS,
+        deadline_ms=None,
+        reopened_after=0,
         cancelled=False,
         closed=False,
         holds_slot=True,
@@ -111,6 +120,7 @@ def contact(worker: str = "w1", **changes: Any) -> Contact:
     row = Contact(
         worker=worker,
         pools=None,
+        namespaces=None,
         incarnation="i1",
         ledger="l1",
         life=1,

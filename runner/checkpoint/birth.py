@@ -1,0 +1,87 @@
+"""How a run begins: what it freezes of its schedule, and until when it may be launched."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from runner.checkpoint.commit import Commit
+from runner.checkpoint.records import Run, RunState, Schedule
+from runner.ids import manual_occurrence, occurrence_text, run_id
+
+WINDOW_MS: Final = 3_600_000
+"""How late an occurrence may still be launched for the first time: the catch-up window."""
+
+
+@dataclass(frozen=True, slots=True)
+class Birth:
+    """Where a run stands at first.
+
+    Attributes:
+        skipped: why it is on record and does not run, or None: it is Pending.
+        holds_slot: it takes its schedule's overlap slot.
+    """
+
+    skipped: str | None
+    holds_slot: bool
+
+
+def planned_run(commit: Commit, schedule: Schedule, instant_ms: int, birth: Birth) -> Run:
+    """Return the run of a planned occurrence."""
+    return _run(commit, schedule, occurrence_text(instant_ms), instant_ms, birth, scheduled_for_ms=instant_ms)
+
+
+def manual_run(commit: Commit, schedule: Schedule, trigger_id: str, birth: Birth) -> Run:
+    """Return the run of a trigger; its instant is now, and it can never stand in for a planned occurrence."""
+    return _run(commit, schedule, manual_occurrence(trigger_id), commit.now_ms, birth, trigger_id=trigger_id)
+
+
+def exit_codes(run: Run) -> frozenset[int] | None:
+    """Return the exit codes after which a run is tried again, as it froze them; None for any failure."""
+    if run.on_exit_codes is None:
+        return None
+    return frozenset(int(code) for code in run.on_exit_codes.split(",") if code)
+
+
+def _run(
+    commit: Commit,
+    schedule: Schedule,
+    occurrence: str,
+    at_ms: int,
+    birth: Birth,
+    *,
+    scheduled_for_ms: int | None = None,
+    trigger_id: str | None = None,
+) -> Run:
+    spec, retry = schedule.spec, schedule.spec.retry
+    lasts_s = spec.delivery_deadline_s
+    skipped = birth.skipped is not None
+    return Run(
+        run_id=run_id(commit.head.cluster_id, schedule.schedule_id, occurrence, at_ms),
+        schedule_id=schedule.schedule_id,
+        namespace=spec.namespace,
+        schedule=spec.name,
+        schedule_revision=schedule.definition_revision,
+        scheduled_for_ms=scheduled_for_ms,
+        trigger_id=trigger_id,
+        triggered_ms=None if trigger_id is None else at_ms,
+        occurrence=occurrence,
+        state=RunState.SKIPPED if skipped else RunState.PENDING,
+        reason=birth.skipped,
+        pool=spec.pool,
+        digest=schedule.digest,
+        attempts_allowed=retry.attempts,
+        backoff_ms=retry.backoff_ms,
+        factor_milli=retry.factor_milli,
+        max_backoff_ms=retry.max_ms,
+        on_exit_codes=None if retry.on_exit_codes is None else ",".join(map(str, retry.on_exit_codes)),
+        on_unknown=spec.on_unknown,
+        not_before_ms=at_ms,
+        closes_ms=at_ms + WINDOW_MS,
+        deadline_ms=None if lasts_s is None else at_ms + lasts_s * 1_000,
+        reopened_after=0,
+        cancelled=False,
+        closed=skipped,
+        holds_slot=birth.holds_slot,
+        created_ms=commit.now_ms,
+        ended_ms=commit.now_ms if skipped else None,
+        revision=commit.revision,
+    )

@@ -1,0 +1,153 @@
+"""Operations on schedules, and what the calendar plans of them.
+
+Everything an op needs is in it: apply has no clock and draws nothing. Instants are integers in milliseconds since the
+Unix epoch, UTC (`_ms`).
+"""
+
+from typing import Annotated, Final, Literal
+
+from msgspec import Meta, Struct
+
+from runner.checkpoint.management_ops import Operation
+from worker.protocol import CommandTarget
+
+DEFAULT_RETENTION_S: Final = 30 * 86_400
+
+
+class Cron(Struct, frozen=True, tag="cron"):
+    """Five cron fields, read in the schedule's time zone."""
+
+    expression: str
+
+
+class Every(Struct, frozen=True, tag="every"):
+    """Elapsed time from an anchor; first fire anchor + interval."""
+
+    interval_s: Annotated[int, Meta(ge=1)]
+
+
+class Retry(Struct, frozen=True):
+    """How many launches in all when failures are confirmed, and how long to wait between them; no floats in apply.
+
+    Attributes:
+        backoff_ms: pause after the first confirmed failure, milliseconds.
+        factor_milli: by how much each later pause is longer, in thousandths.
+        max_ms: the longest pause, milliseconds.
+        on_exit_codes: if given, only an attempt that exited with one of them is tried again.
+    """
+
+    attempts: Annotated[int, Meta(ge=1)] = 1
+    backoff_ms: Annotated[int, Meta(ge=0)] = 1_000
+    factor_milli: Annotated[int, Meta(ge=1_000)] = 2_000
+    max_ms: Annotated[int, Meta(ge=0)] = 300_000
+    on_exit_codes: tuple[int, ...] | None = None
+
+
+class ScheduleSpec(Struct, frozen=True):
+    """A schedule as its file states it.
+
+    Attributes:
+        schedule_id: UUIDv7 drawn by the owner's shell; used only if the name was never seen.
+        overlap: what becomes of an instant while a run of an earlier batch holds the slot.
+        on_unknown: `retry` is for targets with a delivery deadline only.
+        retention_s: for how long terminal runs are kept, seconds.
+        delivery_deadline_s: until when a launched run may be launched again, seconds after its instant; None for
+            targets that are not deliveries.
+    """
+
+    namespace: str
+    name: str
+    schedule_id: str
+    trigger: Cron | Every
+    timezone: str
+    overlap: Literal["skip", "cancel_previous"]
+    pool: str
+    on_unknown: Literal["hold", "retry"]
+    retry: Retry
+    target: CommandTarget
+    retention_s: Annotated[int, Meta(ge=1)] = DEFAULT_RETENTION_S
+    delivery_deadline_s: Annotated[int, Meta(ge=1)] | None = None
+
+
+class PoolSpec(Struct, frozen=True):
+    """A named pool and how many attempts may hold capacity in it at once."""
+
+    name: str
+    limit: Annotated[int, Meta(ge=0)]
+
+
+class Apply(Struct, frozen=True, tag="apply"):
+    """Create or change the named schedules and pools, all or none; leaves enabled/disabled and all others alone."""
+
+    operation: Operation
+    pools: tuple[PoolSpec, ...]
+    schedules: tuple[ScheduleSpec, ...]
+
+
+class SetEnabled(Struct, frozen=True, tag="set_enabled"):
+    """Enable or disable future planning of one schedule."""
+
+    operation: Operation
+    namespace: str
+    name: str
+    enabled: bool
+
+
+class Delete(Struct, frozen=True, tag="delete"):
+    """End the planning of one schedule and leave a tombstone; its open runs go on."""
+
+    operation: Operation
+    namespace: str
+    name: str
+
+
+class Trigger(Struct, frozen=True, tag="trigger"):
+    """Create a manual run now, whose trigger id is the operation key."""
+
+    operation: Operation
+    namespace: str
+    name: str
+
+
+class Missed(Struct, frozen=True):
+    """Neighbouring planned instants that policy decided not to run, as one range (first == last for one)."""
+
+    first_ms: int
+    last_ms: int
+    count: int
+    reason: Literal["missed_window", "restored", "frozen"]
+
+
+class Materialise(Struct, frozen=True, tag="materialise"):
+    """What the calendar says of one schedule between two instants, for overlap to decide.
+
+    Refused (`stale_plan`) unless `schedule_revision` and `after_ms` are the row's: a plan is for one definition
+    and one watermark. Nothing in it may be later than the command's `now_ms` (`not_yet`).
+
+    Attributes:
+        schedule_revision: revision that last changed the definition (not the row).
+        after_ms: the watermark the plan starts from, exclusive.
+        until_ms: the new watermark, inclusive.
+        missed: ranges that are not run, oldest first, all before the first of `due`.
+        due: instants of one batch that run if overlap allows, oldest first.
+    """
+
+    schedule_id: str
+    schedule_revision: int
+    after_ms: int
+    until_ms: int
+    missed: tuple[Missed, ...]
+    due: tuple[int, ...]
+
+
+class Prune(Struct, frozen=True, tag="prune"):
+    """Forget terminal runs and skips of one schedule up to an explicit bound; nothing up to it materialises again.
+
+    Attributes:
+        before_ms: the bound, inclusive, by planned instant (a manual run's: by trigger instant).
+        limit: how many rows at most; what is left waits for the next command.
+    """
+
+    schedule_id: str
+    before_ms: int
+    limit: int
