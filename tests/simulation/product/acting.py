@@ -39,6 +39,9 @@ class Acting:
             "cancel": people.cancel,
             "enable": people.set_enabled,
             "attest": people.attest,
+            "attest host": people.attest_host,
+            "freeze": people.freeze_for,
+            "delete": people.delete,
             "show": people.show,
         }
 

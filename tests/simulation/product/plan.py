@@ -1,7 +1,8 @@
 """What one seed does: a plan drawn beforehand, so that parts of it can be left out while the rest stays as it is."""
 
+import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from random import Random
 from typing import Any
 
@@ -46,6 +47,19 @@ class Plan:
     def only(self, numbers: list[int]) -> "Plan":
         """Return it with some of its actions only."""
         return replace(self, actions=tuple(self.actions[number] for number in numbers))
+
+    def to_json(self) -> str:
+        """Return it as a text that outlives changes of how plans are drawn."""
+        own = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "actions"}
+        actions = [[action.at_s, action.kind, *action.args] for action in self.actions]
+        return json.dumps({**own, "actions": actions})
+
+    @classmethod
+    def from_json(cls, text: str) -> "Plan":
+        """Return the plan of such a text."""
+        own = json.loads(text)
+        actions = tuple(Action(at_s, kind, tuple(args)) for at_s, kind, *args in own.pop("actions"))
+        return cls(**own, actions=actions)
 
 
 def draw(seed: int) -> Plan:
@@ -154,6 +168,9 @@ _KINDS: tuple[tuple[float, str, Callable[[Random, Plan], Args]], ...] = (
     (2.0, "cancel", lambda random, _: (random.randrange(100),)),
     (0.7, "apply", lambda random, _: (random.randrange(1, 5),)),
     (0.7, "enable", lambda random, _: (random.choice("abc"), random.random() < 0.6)),
+    (0.5, "attest host", lambda random, plan: (_worker(random, plan),)),
+    (0.25, "freeze", lambda random, _: (_some_s(random, 0.5, 3.0),)),
+    (0.3, "delete", lambda random, _: (random.choice("abc"),)),
     (3.0, "attest", lambda random, _: (random.randrange(100),)),
     (1.5, "show", lambda random, _: (random.randrange(100),)),
 )

@@ -11,7 +11,6 @@ from cluster import ports
 from cluster.bearer import Principal
 from cluster.compaction import Bounds
 from cluster.identity import create_disk
-from cluster.log_mirror import Entry
 from cluster.outcome import FailStop
 from cluster.ports import Identity
 from cluster.room import boundless
@@ -19,6 +18,7 @@ from runner import settings
 from tests.simulation.cluster.disk import Disk
 from tests.simulation.cluster.recording import History
 from tests.simulation.product.checker import Checker
+from tests.simulation.product.coverage import Coverage
 from tests.simulation.product.engine import Machine, Manner, Work, draw_manner
 from tests.simulation.product.hosts import HostClock, Killed
 from tests.simulation.product.loop import Life, Loop, bury
@@ -82,6 +82,7 @@ class World:
         self.random = Random(f"{self.plan.seed} world")
         self.network = Network(self.loop, Random(f"{self.plan.seed} network"))
         self.checker = Checker(self)
+        self.coverage = Coverage()
         self.timing = Timings()
         self.bounds = Bounds(every_entries=150, keep_entries=60, keep_bytes=60_000, stall_s=2.0)
         self._lives: Counter[str] = Counter()
@@ -201,10 +202,6 @@ class World:
         if voter.fuse.flaw is None or IO_ERROR not in why:
             self.checker.report(f"{voter.name} ended: {why}")
         self.kill_voter(voter.name, power=False)
-
-    def applied(self, voter: Voter, entry: Entry, result: object) -> None:
-        """A voter has made something of an entry of the log."""
-        self.checker.applied(voter, entry, result)
 
     # ---- workers
 
