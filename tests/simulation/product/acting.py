@@ -26,6 +26,8 @@ class Acting:
             "outage": faults.outage,
             "part": faults.part,
             "loss": faults.loss,
+            "lose": faults.lose,
+            "when": faults.when,
             "slow": faults.slow,
             "cut": faults.cut,
             "stall": faults.stall,

@@ -154,6 +154,7 @@ class Checker:
         elif state == "Failed" and reason == "refused":
             self.expect(work is None, f"{key} is refused and yet ran: {work}")
         self.crashes.attempt_moved(key, before, row)
+        self._world.attempt_moved(state, row["worker"])
 
     def run_moved(self, run_id: str, before: Row | None, row: Row) -> None:
         """A run is in another state."""

@@ -138,6 +138,13 @@ def _slow(random: Random, plan: Plan) -> Args:
     )
 
 
+def _when(random: Random, plan: Plan) -> Args:
+    """Strike just when an attempt has come into a state."""
+    state = random.choice(("Claimed", "Admitted", "Admitted", "Accepted", "Cancelling", "Succeeded", "Unknown"))
+    what = random.choice(("kill worker", "kill worker", "drain worker", "stall worker", "kill owner", "stall owner"))
+    return state, _worker(random, plan), round(random.choice((0, 0, 0.003, 0.02)), 3), what, _some_s(random, 0.5, 3.0)
+
+
 def _stall(random: Random, plan: Plan) -> Args:
     return _host(random, plan), _some_s(random, 0.3, 1.0, 2.0, 4.0)
 
@@ -147,6 +154,7 @@ def _clock(random: Random, plan: Plan) -> Args:
     return who, random.choice((0.5, -0.5, 3.0, -3.0, 90.0, -90.0, 4_000.0))
 
 
+_PATHS = ("/v1/poll", "/v1/permits", "/v1/reports")
 _KINDS: tuple[tuple[float, str, Callable[[Random, Plan], Args]], ...] = (
     (1.0, "kill voter", _kill_voter),
     (1.5, "kill worker", _kill_worker),
@@ -156,6 +164,8 @@ _KINDS: tuple[tuple[float, str, Callable[[Random, Plan], Args]], ...] = (
     (0.1, "outage", lambda random, _: (round(random.choice((30, 65, 90, 3700)) * (1 + random.random()), 3),)),
     (1.0, "part", _part),
     (0.6, "loss", lambda random, _: (random.choice((0.05, 0.2, 0.5)), _some_s(random, 1.0, 4.0))),
+    (0.8, "lose", lambda random, _: (random.choice(_PATHS), random.choice((1, 1, 3, 20)))),
+    (1.5, "when", _when),
     (0.6, "slow", _slow),
     (0.6, "cut", lambda random, plan: (_voter(random, plan), random.randrange(1 << 16))),
     (0.8, "stall", _stall),

@@ -64,7 +64,8 @@ class SimulatedHttp(HttpAdmission):
         call = Call(process.host_name, "admission", "POST", path, headers, body)
         linear, asks = process.world.checker.linear, path in {"/v1/permits", "/v1/fences"}
         sent = linear.asked(path, msgspec.json.decode(body)["items"]) if asks else []
-        limit_s = within_s if path == "/v1/poll" else process.world.timing.reply_s
+        timing = process.world.timing
+        limit_s = min(within_s, timing.reply_s + (timing.worker.poll_wait_s if path == "/v1/poll" else 0.0))
         try:
             reply = await process.world.network.call(url.removeprefix("http://"), call, limit_s)
         except NoConnection as fault:
