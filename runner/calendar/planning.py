@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, assert_never
 
 from runner.calendar.trigger import instants_ms
-from runner.checkpoint.ops import Cron, Every, Missed
+from runner.checkpoint.ops import At, Cron, Every, Missed, TriggerSpec
 
 LATENESS_MS: Final = 60_000
 WINDOW_MS: Final = 3_600_000
@@ -39,12 +39,12 @@ class Late:
     last_ms: int
 
 
-def plan(trigger: Cron | Every, timezone: str, anchor_ms: int, watermark_ms: int, now_ms: int) -> Plan:
+def plan(trigger: TriggerSpec, timezone: str, anchor_ms: int, watermark_ms: int, now_ms: int) -> Plan:
     """Return what is due in `(watermark_ms, now_ms]`.
 
     Instants at most 60 s late all run. Of older ones only the latest runs, if nothing newer does and it is at most one
     hour late (policy `latest`, window 1 h); the rest are missed. The work of one call is bounded: arithmetic for
-    `every`; for cron at most `MAX_COUNTED` instants, of which all are missed if there are more (`until_ms`).
+    `every`; for cron at most `MAX_COUNTED` instants; one for `at`, of which all are missed if there are more (`until_ms`).
 
     Raises:
         BadExpression: as `next_after`.
@@ -59,7 +59,9 @@ def plan(trigger: Cron | Every, timezone: str, anchor_ms: int, watermark_ms: int
             return _decide(late, tuple(recent), now_ms)
         case Cron():
             ahead = instants_ms(trigger, timezone, watermark_ms)
-            return _plan_cron(ahead, edge_ms, now_ms)
+            return _plan_walked(ahead, edge_ms, now_ms)
+        case At(at_ms=at_ms):
+            return _plan_walked(iter((at_ms,) if at_ms > watermark_ms else ()), edge_ms, now_ms)
         case _:
             assert_never(trigger)
 
@@ -76,7 +78,7 @@ def _missed(first_ms: int, last_ms: int, count: int) -> tuple[Missed, ...]:
     return (Missed(first_ms, last_ms, count, "missed_window"),) if count else ()
 
 
-def _plan_cron(ahead: Iterator[int], edge_ms: int, now_ms: int) -> Plan:
+def _plan_walked(ahead: Iterator[int], edge_ms: int, now_ms: int) -> Plan:
     late: Late | None = None
     recent: list[int] = []
     for at_ms in ahead:

@@ -136,9 +136,10 @@ class ScheduleForm(Struct, frozen=True, kw_only=True):
     """One schedule, without its command.
 
     Attributes:
-        cron: its expression, or null for an interval.
-        every_s: its interval, or null for cron.
-        anchor: what an interval counts from, null for cron.
+        cron: its expression, or null.
+        every_s: its interval, or null.
+        at: its one instant, or null.
+        anchor: what an interval counts from, or null.
         next: the next planned instant, null while disabled or if none will come.
         slot_run_id: the run that owns the overlap slot, or null.
     """
@@ -149,6 +150,7 @@ class ScheduleForm(Struct, frozen=True, kw_only=True):
     enabled: bool
     cron: str | None
     every_s: int | None
+    at: str | None
     anchor: str | None
     timezone: str
     overlap: str

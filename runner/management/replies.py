@@ -21,6 +21,7 @@ TITLES: Final = MappingProxyType({404: "Not Found", 409: "Conflict", 422: "Unpro
 UNPROCESSABLE: Final = frozenset(
     {
         "attestation_too_long",
+        "at_has_passed",
         "bad_key",
         "bad_name",
         "incomplete",
@@ -35,6 +36,7 @@ UNPROCESSABLE: Final = frozenset(
 )
 WORDS: Final = MappingProxyType(
     {
+        "at_has_passed": "its `at` is more than an hour ago, or not later than what the schedule has planned already; write a later one",
         "illegal_move": "that is not possible in the state it is in",
         "key_reused": "this Idempotency-Key was used for another request; use a fresh one",
         "key_too_old": "this Idempotency-Key is too old to tell a repeat by; use a fresh one",
