@@ -2,7 +2,7 @@
 
 from runner.calendar.expression import BadExpression
 from runner.calendar.moment import moment_ms
-from runner.calendar.planning import Plan, plan
+from runner.calendar.planning import Plan, Unrun, plan, skip
 from runner.calendar.trigger import Planned, check_trigger, next_after
 
-__all__ = ["BadExpression", "Plan", "Planned", "check_trigger", "moment_ms", "next_after", "plan"]
+__all__ = ["BadExpression", "Plan", "Planned", "Unrun", "check_trigger", "moment_ms", "next_after", "plan", "skip"]

@@ -10,10 +10,11 @@ from cluster.bearer import Principal
 from cluster.problem import Problem
 from runner.calendar import BadExpression, check_trigger, moment_ms
 from runner.checkpoint import arming, queries
-from runner.checkpoint.ops import Apply, At, Cron, Every, Operation, PoolSpec, Retry, ScheduleSpec, TriggerSpec
+from runner.checkpoint.ops import Apply, At, Cron, Every, Operation, PoolSpec, ScheduleSpec, TriggerSpec
 from runner.management.authorization import demand
 from runner.management.bodies import ApplyBody, ScheduleBody
 from runner.management.forms import PreviewForm
+from runner.management.policies import BadPolicy, retention_of, retry_of
 from runner.management.replies import WORDS
 from worker.protocol import CommandTarget
 
@@ -46,7 +47,7 @@ def preview(db: sqlite3.Connection, body: ApplyBody) -> PreviewForm:
     limits = queries.pool_limits(db)
     known = limits.keys() | {pool.name for pool in body.pools}
     head = queries.head(db)
-    creates, changes, unchanged = [], [], []
+    creates, changes, revives, unchanged = [], [], [], []
     for each in body.schedules:
         title = f"{each.namespace}/{each.name}"
         if each.pool not in known:
@@ -62,13 +63,17 @@ def preview(db: sqlite3.Connection, body: ApplyBody) -> PreviewForm:
             raise _problem(Unusable(f"schedule {title}", WORDS[arming.AT_HAS_PASSED]))
         if row is None:
             creates.append(title)
+        elif row.deleted_ms is not None:
+            revives.append(title)
         elif spec == row.spec:
             unchanged.append(title)
         else:
             changes.append(title)
     pools = [pool.name for pool in body.pools if limits.get(pool.name) != pool.limit]
     new_pools = [name for name in pools if name not in limits]
-    return PreviewForm(creates=creates, changes=changes, unchanged=unchanged, pools=pools, new_pools=new_pools)
+    return PreviewForm(
+        creates=creates, changes=changes, revives=revives, unchanged=unchanged, pools=pools, new_pools=new_pools
+    )
 
 
 def check(body: ApplyBody, principal: Principal) -> None:
@@ -122,8 +127,16 @@ def _check_schedule(each: ScheduleBody) -> None:
         check_trigger(_trigger(each), each.timezone)
     except BadExpression as fault:
         raise Unusable(thing, str(fault)) from fault
-    _within(thing, "retry.attempts", each.retry.attempts)
+    _check_policies(thing, each)
     _check_command(thing, each.command)
+
+
+def _check_policies(thing: str, each: ScheduleBody) -> None:
+    try:
+        retention_of(each.retention_s)
+        retry_of(each.retry)
+    except BadPolicy as fault:
+        raise Unusable(thing, f"{'.'.join(fault.keys)}: {fault}") from fault
 
 
 def _check_command(thing: str, command: CommandTarget) -> None:
@@ -162,6 +175,7 @@ def _spec(each: ScheduleBody, schedule_id: str) -> ScheduleSpec:
         overlap=each.overlap,
         pool=each.pool,
         on_unknown=each.on_unknown,
-        retry=Retry(each.retry.attempts),
+        retry=retry_of(each.retry),
+        retention_s=each.retention_s,
         target=each.command,
     )

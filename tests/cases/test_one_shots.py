@@ -215,3 +215,44 @@ def test_c29_a_schedule_that_becomes_a_one_shot_runs_nothing_it_has_planned_alre
             assert told(one) == [(SOON_MS, "Pending"), (late_ms, "skipped overlap")]
 
     simulate(story)
+
+
+def test_c29_deleted_and_applied_again_it_runs_only_if_it_never_came() -> None:
+    async def story() -> None:
+        one = voter()
+        delete = ops.Delete(operation("d1"), "demo", "once")
+        async with running(one):
+            await one.apply(once(SOON_MS))
+            await asyncio.sleep(11)
+            await finished(one)
+            assert (await one.runner.submit(delete)).kind == "done"
+            refused: OpResult = await one.apply(once(SOON_MS), key="k2")
+            assert refused.reason == "at_has_passed", "it ran, under the same id"
+            later_ms = SOON_MS + 20_000
+            await one.apply(once(later_ms), key="k3")
+            await one.runner.submit(msgspec.structs.replace(delete, operation=operation("d2")))
+            await asyncio.sleep(30)
+            assert told(one) == [(SOON_MS, "Succeeded")], "deleted before it came"
+            assert (await one.apply(once(later_ms), key="k4")).kind == "done"
+            await asyncio.sleep(1)
+            assert told(one) == [(SOON_MS, "Succeeded"), (later_ms, "Pending")], "created anew, within its window"
+
+    simulate(story)
+
+
+def test_c29_what_a_restore_has_given_up_is_not_created_late() -> None:
+    """Whether it ran in the old lineage nobody knows."""
+
+    async def story() -> None:
+        one = voter()
+        async with running(one):
+            one.log.db.execute("UPDATE head SET restored_ms = now_ms")
+            await asyncio.sleep(5)
+            refused: OpResult = await one.apply(once(NOON_MS - 1_000), key="k2")
+            assert refused.reason == "at_has_passed"
+            late_ms = one.clock.wall_ms() - 1_000
+            assert (await one.apply(once(late_ms), key="k3")).kind == "done"
+            await asyncio.sleep(1)
+            assert told(one) == [(late_ms, "Pending")]
+
+    simulate(story)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.calendar import Plan, next_after, plan
+from runner.calendar import Plan, next_after, plan, skip
 from runner.calendar.planning import MAX_COUNTED
 from runner.checkpoint.ops import At, Cron, Every, Missed
 
@@ -58,6 +58,9 @@ def test_a_one_shot_is_due_once_and_within_its_window() -> None:
     late_ms = NOON + 2 * HOUR + 1
     assert plan(once, "UTC", 0, NOON, late_ms) == Plan(late_ms, (missed(NOON + HOUR, NOON + HOUR, 1),), ())
     assert plan(once, "UTC", 0, NOON + HOUR, late_ms) == Plan(late_ms, (), ())
+    given_up = Missed(NOON + HOUR, NOON + HOUR, 1, "restored")
+    assert skip(once, "UTC", 0, NOON, NOON + HOUR, "restored") == Plan(NOON + HOUR, (given_up,), ())
+    assert skip(once, "UTC", 0, NOON, NOON + HOUR - 1, "restored") == Plan(NOON + HOUR - 1, (), ())
 
 
 def test_of_many_late_instants_only_the_latest_runs() -> None:
