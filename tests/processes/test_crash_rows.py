@@ -247,6 +247,22 @@ def told_twice_to_end(hand: Hand) -> None:
     assert hand.effects() == [1]
 
 
+def cancelled_before_it_starts(hand: Hand) -> None:
+    """C54 (c): the stop comes before the grant is heard of, and the grant afterwards."""
+    reply = hand.door.gate("permits", "reply", grants)
+    hand.start()
+    run_id = hand.trigger()
+    reply.wait()
+    hand.cancel(run_id)
+    shown = hand.until(run_id, "Cancelled")
+    reply.let_through()
+    assert [state for state, _ in attempts(shown)] == ["Cancelled"]
+    assert "consumed=False" in shown["attempts"][0]["evidence"]
+    hand.signal(signal.SIGTERM)
+    assert hand.ended() == 0, "it has heard of the grant by now"
+    assert hand.effects() == []
+
+
 @dataclass(frozen=True)
 class Row:
     """A row of section 5: the crash or loss, what is left of it, and the story that shows it."""
@@ -275,6 +291,7 @@ ROWS = (
     Row("report", "finish report lost, on its way and back", "repeated until answered", finish_report_lost),
     Row("silent", "worker stands still past its contact", "Unknown, until its record comes", silent_while_its_work_ends),
     Row("cut-off", "worker is cut off past its contact", "Unknown, until its record comes", cut_off_while_its_work_ends),
+    Row("cancelled", "cancelled between permit and consume", "Cancelled, never launched", cancelled_before_it_starts),
     Row("twice", "worker is told twice to end", "as a crash", told_twice_to_end),
 )  # fmt: skip
 """The row of a remote, addressable engine has no engine yet; those of owners and quorums are in `test_owner_rows.py`."""

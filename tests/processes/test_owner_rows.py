@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes.cluster import wait_for
+from tests.processes.cluster import fresh_key, wait_for
 from tests.processes.crash_rows.door import Gate, grants
 from tests.processes.crash_rows.hand import Hand, attempts, moves
 from tests.processes.crash_rows.yard import Yard, yard_of
@@ -143,6 +143,24 @@ def owner_is_told_to_end(yard: Yard, hand: Hand) -> None:
     yard.start(owner)
 
 
+def cancel_meets_a_failover(yard: Yard, hand: Hand) -> None:
+    """C54 (f): a follower is asked while nobody owns; the answer is clear, and a repetition with its key final."""
+    hand.start()
+    run_id = hand.trigger()
+    hand.until_attempt(run_id, "Accepted")
+    owner = yard.owner()
+    follower = yard.others(owner)[0]
+    key = fresh_key()
+    yard.kill(owner)
+    status, answer = yard.ask("POST", "/v1/cancel", {"run_id": run_id}, key, only=follower)
+    assert status == 200 or answer["certainty"] in {"not_done", "unknown"}, answer
+    wait_for("done", lambda: yard.ask("POST", "/v1/cancel", {"run_id": run_id}, key, only=follower)[0] == 200)
+    shown = hand.until(run_id, "Cancelled")
+    assert (moves(shown, "cancel"), [state for state, _ in attempts(shown)]) == (1, ["Cancelled"])
+    assert not hand.ended_by_itself()
+    yard.start(owner)
+
+
 @dataclass(frozen=True)
 class Row:
     """A row of section 5: the crash or loss, what is left of it, and the story that shows it."""
@@ -159,6 +177,7 @@ ROWS = (
     Row("stopped", "owner changes while it stands still", "its proposals fail", owner_stands_still_with_an_ask),
     Row("parted", "owner changes while it is cut off", "its proposals fail", owner_is_cut_off_with_an_ask),
     Row("quorum", "quorum lost", "no permits, work runs on, answers are unknown", quorum_is_lost),
+    Row("cancel", "a cancel meets a failover", "applied once, or clearly refused", cancel_meets_a_failover),
     Row("sigterm", "runner stopping, another voter healthy", "leadership moves", owner_is_told_to_end),
 )
 

@@ -93,6 +93,9 @@ class Hand:
         """Start a run; returns its id."""
         return self._yard.trigger(self.name)
 
+    def cancel(self, run_id: str) -> None:
+        self._yard.post("/v1/cancel", {"run_id": run_id})
+
     def let_go(self) -> None:
         """Let the commands of this row end."""
         (self._yard.folder / f"{self.name}.go").touch()

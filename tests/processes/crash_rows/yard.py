@@ -84,7 +84,7 @@ class Yard:
     def _owning(self, but: Container[str]) -> list[str]:
         """Return the voters that say of themselves that they own."""
         asked = [name for name in self.cluster.voters if name not in but]
-        told = [self._ask("GET", "/v1/status", None, only=name)[1] for name in asked]
+        told = [self._asked("GET", "/v1/status", None, only=name)[1] for name in asked]
         return [each["node"] for each in told if each and each["owner"] == each["node"]]
 
     def admission_url(self, voter: str) -> str:
@@ -115,18 +115,22 @@ class Yard:
 
     def get(self, path: str) -> Any:
         """Return what a voter answers as the owner or through it, or None while none can."""
-        return self._ask("GET", path, None)[1]
+        return self._asked("GET", path, None)[1]
 
     def post(self, path: str, body: dict[str, Any]) -> Any:
         """Change something, whoever owns meanwhile; returns the answer."""
         key = fresh_key()
-        return wait_for(f"POST {path}", lambda: self._ask("POST", path, body, key)[1])
+        return wait_for(f"POST {path}", lambda: self._asked("POST", path, body, key)[1])
 
     def once(self, path: str, body: dict[str, Any]) -> tuple[int, Any]:
         """Ask each voter in turn for a change until one answers anything but `not done`; returns status and body."""
-        return self._ask("POST", path, body, fresh_key(), whole=True)
+        return self._asked("POST", path, body, fresh_key(), whole=True)
 
-    def _ask(
+    def ask(self, method: str, path: str, body: dict[str, Any], key: str, *, only: str) -> tuple[int, Any]:
+        """Ask one voter, once; returns status and body, 0 and None if there was no answer."""
+        return self._asked(method, path, body, key, only=only, whole=True)
+
+    def _asked(
         self,
         method: str,
         path: str,
