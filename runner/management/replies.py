@@ -82,6 +82,9 @@ def not_applied(fault: NotApplied) -> Problem:
     if fault.why is Why.FAILED_TRIAL:
         detail = f"The change was not done: it cannot be applied ({fault}); this is a fault of fencepost, report it."
         return Problem(500, "Internal Server Error", detail, "not_done")
+    if fault.why is Why.QUEUE_FULL:
+        detail = "The change was not done: the owner has too much waiting; send it again a little later."
+        return Problem(429, "Too Many Requests", detail, "not_done", retry_after_s=RETRY_S)
     detail = f"The change was not done ({fault.why.value}); send it again, here or to another voter."
     return unavailable(detail)
 
@@ -93,7 +96,8 @@ def unavailable(detail: str) -> Problem:
 
 def uncertain(detail: str) -> Problem:
     """Return the answer to a change of which nobody can tell whether it was done."""
-    return Problem(503, "Outcome Unknown", f"{detail}; repeat it with the same Idempotency-Key.", "unknown")
+    detail = f"{detail}; repeat it with the same Idempotency-Key."
+    return Problem(503, "Outcome Unknown", detail, "unknown", retry_after_s=RETRY_S)
 
 
 def _sentence(reason: str, detail: Mapping[str, object]) -> str:
