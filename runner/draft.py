@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
-from runner.agenda import MAX_WALKED, catch_up, due, walked
+from msgspec import structs
+
+from runner.agenda import MAX_WALKED, bars, bars_of_edit, catch_up, due, walked
 from runner.aside import claim_of, subject_of
-from runner.checkpoint.ops import Apply, CloseOp, ForgetOperations, Op, SetEnabled
+from runner.checkpoint.ops import Apply, CloseOp, Delete, ForgetOperations, Op, SetEnabled, SetFrozen
 from runner.checkpoint.records import Schedule
 from runner.claims import Match, match, rooms
 from runner.deadlines import overdue
@@ -24,8 +26,6 @@ MAX_CATCH_UP: Final = 1_000
 FORGET_EVERY_S: Final = 3_600.0
 FORGET_LIMIT: Final = 10_000
 
-Edit = Apply | SetEnabled
-
 
 @dataclass(slots=True)
 class Draft:
@@ -37,11 +37,13 @@ class Draft:
         put_back: entries that must wait: more of the past has to be put on record before them, or what is due of a
             schedule that they edit is not known yet.
         walked: past instants that were walked to put them on record.
+        switched: a freeze begins or ends in this command: what is due before a later edit is planned after it.
     """
 
     slots: list[Slot] = field(default_factory=list)
     put_back: list[Entry] = field(default_factory=list)
     walked: int = 0
+    switched: bool = False
     moves: bool = False
     claimed: list[str] = field(default_factory=list)
 
@@ -71,11 +73,11 @@ class Circumstances:
 
 
 def edited_by(op: Op) -> frozenset[tuple[str, str]]:
-    """Return namespace and name of the schedules whose watermark this operation may move."""
+    """Return namespace and name of the schedules whose watermark or planning this operation may move or end."""
     match op:
         case Apply(schedules=specs):
             return frozenset((spec.namespace, spec.name) for spec in specs)
-        case SetEnabled(namespace=namespace, name=name):
+        case SetEnabled(namespace=namespace, name=name) | Delete(namespace=namespace, name=name):
             return frozenset({(namespace, name)})
         case _:
             return frozenset()
@@ -94,12 +96,13 @@ def draft(entries: Sequence[Entry], view: View, tenure: Tenure, now: Circumstanc
     found = Draft()
     caught: set[str] = set()
     for entry in entries:
-        if found.put_back and edited_by(entry.op):
-            found.put_back.append(entry)  # edits keep their order
+        if (found.put_back or found.switched) and edited_by(entry.op):
+            found.put_back.append(entry)  # edits keep their order, and stay on their side of a freeze
         elif _catch_up(found, entry, view, tenure, caught, now.now_ms):
             edited = (view.edited.get(name) for name in edited_by(entry.op))
             needs = caught.intersection(row.schedule_id for row in edited if row is not None)
             found.slots.append(Slot(entry.op, entry, frozenset(needs)))
+            found.switched = found.switched or isinstance(entry.op, SetFrozen)
         else:
             found.put_back.append(entry)
     found.moves = now.could_move and fell_together(
@@ -115,7 +118,7 @@ def _catch_up(found: Draft, entry: Entry, view: View, tenure: Tenure, caught: se
     """Put what is due of the schedules that an operation edits before it; False if that takes another command."""
     for name in sorted(edited_by(entry.op)):
         row = view.edited.get(name)
-        if row is None or row.schedule_id in caught:
+        if row is None or row.schedule_id in caught or (view.head.frozen and _leaves_alone(entry.op, row)):
             continue
         if row.enabled and not tenure.aims.knows(row):
             return False
@@ -124,7 +127,7 @@ def _catch_up(found: Draft, entry: Entry, view: View, tenure: Tenure, caught: se
             continue
         if len(found.slots) >= MAX_DRAINED + MAX_CATCH_UP or found.walked >= MAX_WALKED:
             return False
-        due_first, reached = catch_up(row, now_ms)
+        due_first, reached = catch_up(row, now_ms, bars_of_edit(view.head, now_ms))
         found.slots += [Slot(op) for op in due_first]
         found.walked += walked(row, due_first)
         caught.add(row.schedule_id)
@@ -150,14 +153,27 @@ def _own(
     )
     if not now.stepped:
         yield from (CloseOp(run_id) for run_id in view.closing)
-    if not now.stepped and not tenure.winding_down:
-        yield from due(_not_caught(view.schedules, caught), tenure.aims.known, now.now_ms, MAX_OWN)
+    if not now.stepped and not view.head.frozen and not tenure.winding_down:
+        yield from due(_not_caught(view.schedules, caught), tenure.aims.known, now.now_ms, MAX_OWN, bars(view.head))
     if served_s >= tenure.forget_at_s:
         yield ForgetOperations(now.now_ms - round(timing.operation_kept_s * 1000), FORGET_LIMIT)
-    if not tenure.winding_down:
+    if not tenure.winding_down and not view.head.frozen:
         room = rooms(contacts, view.attempts, view.retired, served_s=served_s, poll_s=timing.poll_s)
         offered = (one for one in view.claimable if not tenure.aside.holds(claim_of(one), served_s))
         yield from found.claims(match(offered, room, view.pools, tenure.last_claims))
+
+
+def _leaves_alone(op: Op, row: Schedule) -> bool:
+    """Return whether an edit changes nothing of a schedule, so that what is due of it may wait for the unfreeze."""
+    match op:
+        case Apply(schedules=specs):
+            name = (row.spec.namespace, row.spec.name)
+            named = [spec for spec in specs if (spec.namespace, spec.name) == name]
+            return all(structs.replace(spec, schedule_id=row.schedule_id) == row.spec for spec in named)
+        case SetEnabled(enabled=enabled):
+            return enabled is row.enabled
+        case _:
+            return False
 
 
 def _not_caught(schedules: Sequence[Schedule], caught: set[str]) -> list[Schedule]:

@@ -250,9 +250,9 @@ class Loop:
         match op:
             case ops.ClaimOp():
                 tenure.contacts.ring(op.worker)
-            case ops.CancelOp() | ops.AttestOp():
+            case ops.CancelOp() | ops.AttestOp() | ops.AttestIncarnationOp():
                 tenure.contacts.ring_all()
-            case ops.Apply() | ops.SetEnabled() | ops.Materialise():
+            case ops.Apply() | ops.SetEnabled() | ops.Delete() | ops.Materialise():
                 tenure.aims.forget(_schedules_in(answer.changed))
             case ops.ForgetOperations():
                 tenure.forget_at_s = tenure.served.served_s + FORGET_EVERY_S

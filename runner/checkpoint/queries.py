@@ -47,13 +47,13 @@ def head(db: sqlite3.Connection) -> Head:
 
 
 def schedules(db: sqlite3.Connection) -> list[Schedule]:
-    """Return all schedules, by namespace and name."""
+    """Return all schedules that are not deleted, by namespace and name."""
     return list(each_schedule(db))
 
 
 def each_schedule(db: sqlite3.Connection) -> Iterator[Schedule]:
-    """Read all schedules now, by namespace and name, and decode each only as it is taken."""
-    return map(_schedule, db.execute(f"{_SCHEDULES} ORDER BY namespace, name").fetchall())
+    """Read all schedules that are not deleted now, by namespace and name, and decode each only as it is taken."""
+    return map(_schedule, db.execute(f"{_SCHEDULES} WHERE deleted_ms IS NULL ORDER BY namespace, name").fetchall())
 
 
 def enabled_ids(db: sqlite3.Connection) -> list[str]:
@@ -62,7 +62,7 @@ def enabled_ids(db: sqlite3.Connection) -> list[str]:
 
 
 def schedule_named(db: sqlite3.Connection, namespace: str, name: str) -> Schedule | None:
-    """Return the schedule of a name, or None."""
+    """Return the schedule of a name, or its tombstone, or None."""
     row = db.execute(f"{_SCHEDULES} WHERE namespace = ? AND name = ?", (namespace, name)).fetchone()
     return None if row is None else _schedule(row)
 
@@ -76,6 +76,13 @@ def schedule(db: sqlite3.Connection, schedule_id: str) -> Schedule | None:
 def has_schedule(db: sqlite3.Connection, schedule_id: str) -> bool:
     """Return whether a schedule has this id."""
     return db.execute("SELECT 1 FROM schedules WHERE schedule_id = ?", (schedule_id,)).fetchone() is not None
+
+
+def open_runs(db: sqlite3.Connection, schedule_id: str) -> int:
+    """Return how many runs of a schedule have not ended."""
+    open_ones = "SELECT COUNT(*) FROM runs WHERE schedule_id = ? AND ended_ms IS NULL"
+    count: int = db.execute(open_ones, (schedule_id,)).fetchone()[0]
+    return count
 
 
 def run(db: sqlite3.Connection, run_id: str) -> Run | None:
@@ -144,6 +151,11 @@ def stops(db: sqlite3.Connection, worker: str) -> list[Attempt]:
     """Return the Cancelling attempts of a worker, whichever incarnation they are bound to; oldest first."""
     rows = db.execute(f"{_ATTEMPTS} WHERE {OPEN} AND state = 'Cancelling' AND worker = ? ORDER BY run_id, n", (worker,))
     return [_attempt(row) for row in rows]
+
+
+def attempts_where(db: sqlite3.Connection, condition: str, values: Sequence[object] = ()) -> Iterator[Attempt]:
+    """Yield attempts by a condition of this package, its order included; read as they are taken."""
+    return map(_attempt, db.execute(f"{_ATTEMPTS} WHERE {condition}", values))
 
 
 def closing(db: sqlite3.Connection, now_ms: int, limit: int) -> list[str]:
