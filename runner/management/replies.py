@@ -14,6 +14,7 @@ from runner.checkpoint.results import OpResult
 from runner.checkpoint.scheduling import MAX_POOLS, MAX_SCHEDULES
 
 STALE: Final = "Fencepost-Stale"
+NEXT: Final = "Fencepost-Next"
 RETRY_S: Final = 1
 
 CONFLICT: Final = 409
@@ -58,9 +59,16 @@ WORDS: Final = MappingProxyType(
 )
 
 
-def answered(form: object, *, stale_index: int | None = None) -> Reply:
-    """Return a form as JSON; `stale_index` is the applied index of a voter that could not ask the owner."""
+def answered(form: object, *, stale_index: int | None = None, next_page: str | None = None) -> Reply:
+    """Return a form as JSON.
+
+    Args:
+        form: what to say.
+        stale_index: the applied index of a voter that could not ask the owner.
+        next_page: of a list that goes on: what to ask for next.
+    """
     headers = {} if stale_index is None else {STALE: str(stale_index)}
+    headers |= {} if next_page is None else {NEXT: next_page}
     return Reply(body=msgspec.json.encode(form), headers=headers)
 
 
