@@ -23,10 +23,12 @@ def report(commit: Commit, op: ReportOp) -> OpResult:
         return OpResult("no_such_run")
     run, case = found
     attempt = case.attempts[op.attempt - 1]
-    if op.worker not in {None, attempt.worker}:
-        # Another worker has no such attempt, and learns nothing of it.
+    if op.worker not in {None, attempt.worker} and attempt.worker:
+        # Another worker has no such attempt, and learns nothing of it. A place that a restore made is of no worker:
+        # whoever launched it after the image was taken may say so.
         return OpResult("no_such_run")
-    reported, decision = attempts_of.step(attempt, _command(op), words.NOTHING_BESIDE, now_ms=commit.now_ms)
+    facts = words.Facts(generation=commit.head.generation)
+    reported, decision = attempts_of.step(attempt, _command(op), facts, now_ms=commit.now_ms)
     assert reported is not None, "a report makes no attempt disappear"
     if reported != attempt:
         _write(commit, run, case, reported, Cause(op.worker or commit.voter, _name(op), _why(op)))

@@ -129,6 +129,11 @@ class Telling:
     def tell_freeze(self, words: Words) -> str:
         return self._said(self.book.do(ops.SetFrozen(self._operation(words), words.get("off") is None)))
 
+    def tell_restore(self, words: Words) -> str:
+        result = self.book.do(ops.Restore(self._operation(words)))
+        runs = " ".join(f"{state}={n}" for state, n in result.detail["runs"].items())
+        return self._said(result, f"generation={result.detail['generation']}", runs)
+
     def tell_close(self, words: Words) -> str:
         return self._said(self.book.do(ops.CloseOp(run_id=self._run(words))))
 
