@@ -78,6 +78,7 @@ def _changes(commands: Commands) -> None:
         ("trigger", "run a schedule once now"),
         ("enable", "plan a schedule from now on"),
         ("disable", "plan no more of a schedule; open runs go on"),
+        ("delete", "end a schedule; open runs go on, and an apply of the same name brings it back"),
     ):
         _change(commands, name, what).add_argument("schedule", metavar="NS/NAME")
     cancel = _change(commands, "cancel", "cancel a run; it is Cancelled only once the stop is confirmed")

@@ -96,11 +96,11 @@ def _rehearsed(arguments: Namespace, shell: Shell, body: bytes) -> Exit:
     _warn_if_stale(shell, answer)
     preview = answer.content
     shell.say(_told(preview, output.preview))
-    return Exit.CHANGES if any(preview.get(key) for key in ("creates", "changes", "pools")) else Exit.DONE
+    return Exit.CHANGES if any(preview.get(key) for key in ("creates", "changes", "revives", "pools")) else Exit.DONE
 
 
 def _named_change(arguments: Namespace, shell: Shell) -> Exit:
-    """Trigger, enable or disable one schedule."""
+    """Trigger, enable, disable or delete one schedule."""
     body = msgspec.json.encode(_schedule_name(arguments.schedule))
     return _changed(arguments, shell, f"/v1/{arguments.command}", body)
 
@@ -142,6 +142,7 @@ COMMANDS = {
     "trigger": _named_change,
     "enable": _named_change,
     "disable": _named_change,
+    "delete": _named_change,
     "cancel": _cancel,
     "freeze": _freeze,
     "unfreeze": _freeze,

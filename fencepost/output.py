@@ -147,7 +147,13 @@ def run(answer: Row) -> str:
     because = "Unknown because" if answer["state"] == "Unknown" else "Not known because"
     return "\n\n".join(
         [
-            table(["KEY", "VALUE"], [(key, answer[key]) for key in keys if key in answer]),
+            table(
+                ["KEY", "VALUE"],
+                [
+                    *((key, answer[key]) for key in keys if key in answer),
+                    *([("retry", _policy(answer["retry"]))] if "retry" in answer else []),
+                ],
+            ),
             *([f"Waits for: {cell(answer['waits_for'])}"] if answer.get("waits_for") else []),
             *([f"{because}: {cell(answer['unknown_because'])}"] if answer["unknown_because"] else []),
             table(
@@ -165,8 +171,8 @@ def preview(answer: Row) -> str:
     """Return what an apply would do."""
     lines = [
         f"would {verb} {cell(name)}"
-        for verb, key in (("create", "creates"), ("change", "changes"))
-        for name in answer[key]
+        for verb, key in (("create", "creates"), ("change", "changes"), ("revive", "revives"))
+        for name in (answer.get(key, ()) if key == "revives" else answer[key])
     ]
     fresh = answer.get("new_pools", ())
     lines += [f"would {'create' if name in fresh else 'change'} pool {cell(name)}" for name in answer["pools"]]
@@ -209,6 +215,17 @@ def _lines(title: str, text: str) -> str:
 def _shown(attempt: Row, key: str) -> object:
     lost = key == "state" and attempt.get("unresolved")
     return f"{attempt[key]}, unresolved" if lost else attempt[key]
+
+
+def _policy(retry: Row) -> str:
+    """Return a retry policy in words: `3 attempts; pauses of 1 s, each later one 2 times as long, at most 300 s`."""
+    if retry["attempts"] == 1:
+        return "1 attempt"
+    first_s, most_s = (f"{retry[key] / 1_000:g} s" for key in ("backoff_ms", "max_ms"))
+    codes = retry["on_exit_codes"]
+    only = "" if codes is None else f"; only after exit codes {', '.join(map(str, codes))}"
+    pauses = f"pauses of {first_s}, each later one {retry['factor']:g} times as long, at most {most_s}"
+    return f"{retry['attempts']} attempts; {pauses}{only}"
 
 
 def _named(value: object) -> str:

@@ -10,7 +10,7 @@ import msgspec
 
 from cluster.listener import Request
 from cluster.problem import Problem
-from runner.checkpoint.ops import CancelOp, Op, Operation, SetEnabled, SetFrozen, Trigger
+from runner.checkpoint.ops import CancelOp, Delete, Op, Operation, SetEnabled, SetFrozen, Trigger
 from runner.checkpoint.records import RunState
 from runner.management import reading
 from runner.management.applying import apply_op, check, preview
@@ -144,6 +144,11 @@ def _set_enabled(request: Request, *, enabled: bool) -> Asked:
     return Change(lambda operation, _: SetEnabled(operation, name.namespace, name.name, enabled))
 
 
+def _delete(request: Request) -> Asked:
+    name = _schedule_name(request)
+    return Change(lambda operation, _: Delete(operation, name.namespace, name.name))
+
+
 def _cancel(request: Request) -> Asked:
     _known(request, set())
     body = _body(request, CancelBody)
@@ -189,6 +194,7 @@ ENDPOINTS: Final = (
     Endpoint("POST", "/v1/trigger", "trigger", _trigger),
     Endpoint("POST", "/v1/enable", "enable", partial(_set_enabled, enabled=True)),
     Endpoint("POST", "/v1/disable", "disable", partial(_set_enabled, enabled=False)),
+    Endpoint("POST", "/v1/delete", "delete", _delete),
     Endpoint("POST", "/v1/cancel", "cancel", _cancel),
     Endpoint("POST", "/v1/freeze", "freeze", partial(_set_frozen, frozen=True)),
     Endpoint("POST", "/v1/unfreeze", "unfreeze", partial(_set_frozen, frozen=False)),

@@ -23,6 +23,7 @@ ALLOWED: Final = MappingProxyType(
         "apply": _OPERATOR,
         "enable": _OPERATOR,
         "disable": _OPERATOR,
+        "delete": _OPERATOR,
         "trigger": _OPERATOR,
         "cancel": _OPERATOR,
         "freeze": _OPERATOR,

@@ -47,6 +47,7 @@ WORDS: Final = MappingProxyType(
         "no_such_schedule": "there is no such schedule; `fencepost schedules` lists them",
         "nothing_to_attest": "nothing of this incarnation is Unknown or stays unresolved; `fencepost unknown` lists what is",
         "row_changed": "the attempt has changed since it was read; read it again before attesting",
+        "schedule_deleted": "the schedule was deleted; apply it again to bring it back",
         "still_open": "the end of some of its attempts is still awaited; attest an incarnation once all that it held is given up",
         "still_stopping": "its stop may still be confirmed; attest only what stays unresolved",
         "terminal": "the run has ended",

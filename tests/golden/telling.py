@@ -12,6 +12,7 @@ from tests.unit.checkpoint.book import Book, spec
 from worker.protocol import Binding
 
 Words = dict[str, str]
+PAUSES = {"backoff": "ms", "factor": "milli", "max": "ms"}
 
 
 class Telling:
@@ -36,7 +37,9 @@ class Telling:
         return f"done epoch={self.book.epoch}"
 
     def tell_apply(self, words: Words) -> str:
-        retry = ops.Retry(attempts=int(words.get("attempts", 1)))
+        codes = tuple(int(code) for code in words["codes"].split(",")) if "codes" in words else None
+        pauses = {f"{name}_{unit}": int(words[name]) for name, unit in PAUSES.items() if name in words}
+        retry = ops.Retry(attempts=int(words.get("attempts", 1)), on_exit_codes=codes, **pauses)
         trigger = ops.Every(interval_s=int(words.get("every", 1)))
         schedule = spec(words.get("name", "tick"), pool=words.get("pool", "default"), retry=retry, trigger=trigger)
         sent = ops.Apply(operation=self._operation(words), pools=(), schedules=(schedule,))
@@ -56,6 +59,13 @@ class Telling:
         if run_id is not None and run_id not in self.runs:
             self.runs.append(run_id)
         return self._said(result, *([self._run_line(run_id)] if run_id else []))
+
+    def tell_delete(self, words: Words) -> str:
+        result = self.book.do(ops.Delete(operation=self._operation(words), namespace="demo", name="tick"))
+        return self._said(result, f"open_runs={result.detail['open_runs']}")
+
+    def tell_disable(self, words: Words) -> str:
+        return self._said(self.book.do(ops.SetEnabled(self._operation(words), "demo", "tick", enabled=False)))
 
     def tell_claim(self, words: Words) -> str:
         run_id, n = self._attempt(words)

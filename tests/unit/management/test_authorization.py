@@ -19,6 +19,7 @@ EXPECTED = {
     ("POST", "/v1/trigger"): OPERATOR,
     ("POST", "/v1/enable"): OPERATOR,
     ("POST", "/v1/disable"): OPERATOR,
+    ("POST", "/v1/delete"): OPERATOR,
     ("POST", "/v1/cancel"): OPERATOR,
     ("POST", "/v1/freeze"): OPERATOR,
     ("POST", "/v1/unfreeze"): OPERATOR,
