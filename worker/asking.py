@@ -61,7 +61,9 @@ class Asker:
         if len(self._open) > len(requests):
             self._wanted.set()
         try:
-            answers = await self._admission.permits(Permits(VERSION, self._life.next_number(), requests))
+            lineage = self._life.lineage
+            message = Permits(VERSION, self._life.next_number(), requests, lineage.cluster_id, lineage.generation)
+            answers = await self._admission.permits(message)
         except NotAnswered:
             return False
         waiting = False
