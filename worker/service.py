@@ -57,9 +57,7 @@ class Worker:
         """
         if not 1 <= slots <= MAX_ITEMS:
             raise ValueError(f"slots is {slots}: give a number between 1 and {MAX_ITEMS}")
-        life = Incarnation(
-            worker=ledger.worker, ledger=ledger.id, life=ledger.life, lineage=ledger.lineage, randomness=randomness
-        )
+        life = _life_of(ledger, randomness)
         self.incarnation = life.id
         self._ledger = ledger
         self._engine = engine
@@ -202,6 +200,12 @@ class Worker:
     def _own(self, task: asyncio.Task[None]) -> None:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _life_of(ledger: Ledger, randomness: Randomness) -> Incarnation:
+    return Incarnation(
+        worker=ledger.worker, ledger=ledger.id, life=ledger.life, lineage=ledger.lineage, randomness=randomness
+    )
 
 
 def _broken(faults: BaseExceptionGroup[BaseException]) -> BaseException | None:
