@@ -146,6 +146,8 @@ def _fault_in_names(spec: ScheduleSpec, twice: bool, pools: Container[str]) -> s
 def _fault_in_edit(commit: Commit, edit: _Edit, ids: Container[str]) -> str | None:
     if len(edit.target) > MAX_TARGET_BYTES:
         return "target_too_large"
+    if edit.spec.on_unknown == "retry" and edit.spec.delivery_deadline_s is None:
+        return "retry_of_unknown"
     new_id = edit.spec.schedule_id
     taken = edit.stored is None and (new_id in ids or queries.has_schedule(commit.db, new_id))
     if taken:

@@ -81,7 +81,7 @@ class RangeForm(Struct, frozen=True, kw_only=True):
 
 
 class EventForm(Struct, frozen=True, kw_only=True, rename={"from_state": "from", "to_state": "to"}):
-    """One transition: who, what, from where to where, why."""
+    """One transition: who, what, from where to where, why, and on what evidence, where more than the reason is known."""
 
     revision: int
     at: str
@@ -92,6 +92,7 @@ class EventForm(Struct, frozen=True, kw_only=True, rename={"from_state": "from",
     from_state: str | None
     to_state: str | None
     why: str | None
+    evidence: str | None
 
 
 class RetryForm(Struct, frozen=True):

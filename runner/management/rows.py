@@ -119,6 +119,7 @@ def event_form(event: Event) -> EventForm:
         from_state=event.from_state,
         to_state=event.to_state,
         why=event.why,
+        evidence=event.evidence,
     )
 
 
