@@ -50,7 +50,7 @@ class _ScheduleForm(Struct, forbid_unknown_fields=True):
     cron: str | None = None
     every: str | None = None
     timezone: str = "UTC"
-    overlap: Literal["skip"] = "skip"
+    overlap: Literal["skip", "cancel_previous"] = "skip"
     pool: str = "default"
     on_unknown: Literal["hold"] = "hold"
     retry: _RetryForm = msgspec.field(default_factory=_RetryForm)

@@ -234,6 +234,8 @@ class Loop:
     @staticmethod
     def _notice(tenure: Tenure, op: Op, answer: OpResult) -> None:
         """Let a committed operation take effect on what is held in memory."""
+        if answer.detail.get("cancelled"):  # by overlap: a worker has something to stop
+            tenure.contacts.ring_all()
         match op:
             case ops.ClaimOp():
                 tenure.contacts.ring(op.worker)

@@ -101,6 +101,20 @@ def open_runs(db: sqlite3.Connection, schedule_id: str) -> int:
     return count
 
 
+def line(db: sqlite3.Connection, schedule_id: str) -> list[str]:
+    """Return the Pending runs of a schedule, oldest first."""
+    pending = "SELECT run_id FROM runs WHERE schedule_id = ? AND ended_ms IS NULL AND state = 'Pending' ORDER BY run_id"
+    return [row[0] for row in db.execute(pending, (schedule_id,))]
+
+
+def slot_of(db: sqlite3.Connection, schedule_id: str) -> str | None:
+    """Return the run that holds a schedule's overlap slot, or None."""
+    held: str | None = db.execute("SELECT slot_run_id FROM schedules WHERE schedule_id = ?", (schedule_id,)).fetchone()[
+        0
+    ]
+    return held
+
+
 def run(db: sqlite3.Connection, run_id: str) -> Run | None:
     """Return one run, or None."""
     row = db.execute(f"{_RUNS} WHERE runs.run_id = ?", (run_id,)).fetchone()

@@ -41,7 +41,8 @@ class Telling:
         pauses = {f"{name}_{unit}": int(words[name]) for name, unit in PAUSES.items() if name in words}
         retry = ops.Retry(attempts=int(words.get("attempts", 1)), on_exit_codes=codes, **pauses)
         trigger = ops.Every(interval_s=int(words.get("every", 1)))
-        schedule = spec(pool=words.get("pool", "default"), retry=retry, trigger=trigger)
+        overlap = words.get("overlap", "skip")
+        schedule = spec(pool=words.get("pool", "default"), retry=retry, trigger=trigger, overlap=overlap)
         sent = ops.Apply(operation=self._operation(words), pools=(), schedules=(schedule,))
         result = self.book.do(sent)
         return self._said(result, *(each["outcome"] for each in result.detail.get("schedules", ())))
