@@ -80,6 +80,25 @@ def events(rows: Sequence[Row]) -> str:
     )
 
 
+def unknown(rows: Sequence[Row]) -> str:
+    """Return the attempts that a human may attest, by worker and incarnation as they came."""
+    listed = table(
+        ["WORKER", "INCARNATION", "RUN", "N", "SCHEDULE", "STATE", "SINCE", "REVISION", "WHY"],
+        [
+            (
+                *(row["worker"], row["incarnation"], row["run_id"], row["attempt"]),
+                f"{row['namespace']}/{row['schedule']}",
+                f"{row['state']}, superseded" if row["superseded"] else row["state"],
+                *(row["since"], row["row_revision"], row["why"]),
+            )
+            for row in rows
+        ],
+    )
+    if not rows:
+        return f"{listed}\n\nNothing is uncertain."
+    return f"{listed}\n\n`fencepost show RUN` tells what is known of each. Attest only what you made sure of yourself."
+
+
 def instants(rows: Sequence[Row]) -> str:
     """Return what `next` found."""
     return table(["AT", "LOCAL", "RULE"], [(row["at"], row["local"], row["rule"]) for row in rows])
@@ -92,6 +111,9 @@ def status(answer: Row) -> str:
     """Return one voter's view of the cluster."""
     keys = ("cluster_id", "generation", "node", "role", "owner", "epoch", "revision", "term", "applied_index", "clock")
     head = table(["KEY", "VALUE"], [(key, answer.get(key)) for key in keys if key in answer])
+    if answer.get("frozen"):
+        freeze = answer["frozen"]
+        head = f"{head}\n\nFrozen since {cell(freeze['since'])} by {cell(freeze['by'])}: nothing is started."
     if answer.get("trouble"):
         head = f"{head}\n\nNot ready: {cell(answer['trouble'])}"
     voters = table(
@@ -211,6 +233,8 @@ def _named(value: object) -> str:
     match value:
         case {"namespace": namespace, "name": name, "outcome": outcome}:
             return cell(f"{namespace}/{name} {outcome}")
+        case {"run_id": run_id, "attempt": attempt, "state": state, "run_state": run_state}:
+            return cell(f"attempt {attempt} of run {run_id} is {state}, the run {run_state}")
         case _:
             return cell(value)
 

@@ -12,6 +12,7 @@ from runner.checkpoint.birth import Birth, manual_run
 from runner.checkpoint.carrying import insert_run
 from runner.checkpoint.commit import Cause, Commit
 from runner.checkpoint.deleting import NO_SUCH_SCHEDULE
+from runner.checkpoint.freezing import FROZEN
 from runner.checkpoint.ops import Apply, Every, PoolSpec, ScheduleSpec, SetEnabled, Trigger
 from runner.checkpoint.overlap import CANCEL_PREVIOUS, OVERLAP, Way, make_way
 from runner.checkpoint.payload import MAX_TARGET_BYTES, digest_of, forget_unused, keep, target_bytes
@@ -90,6 +91,8 @@ def set_enabled(commit: Commit, op: SetEnabled) -> OpResult:
 
 def trigger(commit: Commit, op: Trigger) -> OpResult:
     """Create a manual run now; its trigger id is the operation key. Overlap applies to it as to any other run."""
+    if commit.head.frozen:
+        return OpResult("refused", FROZEN)
     schedule = queries.schedule_named(commit.db, op.namespace, op.name)
     if schedule is None:
         return OpResult("refused", NO_SUCH_SCHEDULE)

@@ -10,6 +10,7 @@ from typing import Annotated, Final, Literal
 from msgspec import Meta, Struct
 
 from runner.checkpoint import scheduling
+from runner.checkpoint.attesting import MAX_ATTESTED
 from runner.checkpoint.ops import PoolSpec
 from runner.checkpoint.schedule_ops import DEFAULT_RETENTION_S
 from worker.protocol import CommandTarget
@@ -89,6 +90,10 @@ class CancelBody(Struct, frozen=True, forbid_unknown_fields=True):
     run_id: RunId
 
 
+class FreezeBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """Body of POST /v1/freeze and /v1/unfreeze: an object without anything in it."""
+
+
 class AttestBody(Struct, frozen=True, forbid_unknown_fields=True):
     """Body of POST /v1/attest: a named human's statement, with evidence, about what that human read.
 
@@ -103,6 +108,29 @@ class AttestBody(Struct, frozen=True, forbid_unknown_fields=True):
     statement: Words
     evidence: Words
     row_revision: Annotated[int, Meta(ge=0, le=2**53)]
+
+
+class AttestedBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """One attempt that a statement covers, as `GET /v1/unknown` showed it."""
+
+    run_id: RunId
+    attempt: Annotated[int, Meta(ge=1, le=2**31 - 1)]
+    row_revision: Annotated[int, Meta(ge=0, le=2**53)]
+
+
+class AttestIncarnationBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """Body of POST /v1/attest/incarnation: one statement about all that one lost process life left uncertain.
+
+    Attributes:
+        attempts: exactly what `GET /v1/unknown?worker=…&incarnation=…` listed; anything else is refused.
+    """
+
+    worker: Annotated[str, Meta(min_length=1, max_length=64)]
+    incarnation: Annotated[str, Meta(min_length=1, max_length=64)]
+    attester: Words
+    statement: Words
+    evidence: Words
+    attempts: Annotated[tuple[AttestedBody, ...], Meta(max_length=MAX_ATTESTED)]
 
 
 class ReplaceBody(Struct, frozen=True, forbid_unknown_fields=True):

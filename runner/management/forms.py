@@ -104,6 +104,35 @@ class RetryForm(Struct, frozen=True):
     on_exit_codes: list[int] | None
 
 
+class UnknownForm(Struct, frozen=True, kw_only=True):
+    """One attempt that a human may attest, as `unknown` lists it.
+
+    Attributes:
+        state: `Unknown`, or `Cancelling` (whose stop stays unconfirmed).
+        worker: null, as `incarnation`, for a place that a restore made: no claim of it is on record.
+        since: when it came into its state; null if its trail is gone.
+        why: what is known of why, in words.
+        row_revision: what an attestation must name.
+    """
+
+    namespace: str
+    schedule: str
+    scheduled_for: str | None
+    run_id: str
+    run_state: str
+    attempt: int
+    state: str
+    superseded: bool
+    worker: str | None
+    incarnation: str | None
+    since: str | None
+    reason: str | None
+    why: str
+    permit: int | None
+    evidence: str
+    row_revision: int
+
+
 class ShowForm(Struct, frozen=True, kw_only=True):
     """One run with its trail.
 
@@ -201,6 +230,13 @@ class WorkerForm(Struct, frozen=True):
     last_contact_s: float
 
 
+class FreezeForm(Struct, frozen=True):
+    """The freeze in force: since when, and by which principal."""
+
+    since: str
+    by: str
+
+
 class StatusForm(Struct, frozen=True, kw_only=True):
     """The asked voter's own view.
 
@@ -209,6 +245,7 @@ class StatusForm(Struct, frozen=True, kw_only=True):
         workers: null where only the owner knows.
         runs: state to instants.
         clock: `ok`, `clock_stepped` or `clock_behind`; null where only the owner knows.
+        frozen: null unless nothing is materialised, claimed or permitted.
         timing: every length of time in force, seconds.
         trouble: why the asked voter is not ready, in words; null while it can do its part.
     """
@@ -226,6 +263,7 @@ class StatusForm(Struct, frozen=True, kw_only=True):
     workers: list[WorkerForm] | None
     runs: dict[str, int]
     clock: str | None
+    frozen: FreezeForm | None
     timing: dict[str, float]
     trouble: str | None
 

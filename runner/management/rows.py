@@ -20,8 +20,9 @@ from runner.management.forms import (
     RunForm,
     ScheduleForm,
     ShowForm,
+    UnknownForm,
 )
-from runner.management.words import unknown_because
+from runner.management.words import unknown_because, why_uncertain
 
 
 class _Occurrence(TypedDict):
@@ -81,6 +82,28 @@ def show_form(run: Run, attempts: Sequence[Attempt], events: Sequence[Event], wa
         events=[event_form(event) for event in events],
         unknown_because=unknown_because(run, attempts),
         waits_for=waits,
+    )
+
+
+def unknown_form(run: Run, attempt: Attempt, since_ms: int | None) -> UnknownForm:
+    """Return an attempt that a human may attest."""
+    return UnknownForm(
+        namespace=run.namespace,
+        schedule=run.schedule,
+        scheduled_for=_text(run.scheduled_for_ms),
+        run_id=run.run_id,
+        run_state=run.state.value,
+        attempt=attempt.n,
+        state=attempt.state.value,
+        superseded=attempt.superseded,
+        worker=attempt.worker or None,
+        incarnation=attempt.incarnation or None,
+        since=_text(since_ms),
+        reason=attempt.reason,
+        why=why_uncertain(attempt),
+        permit=attempt.token,
+        evidence=attempt.evidence,
+        row_revision=attempt.revision,
     )
 
 
