@@ -84,11 +84,18 @@ def _refusal(commit: Commit, schedule: Schedule, op: Materialise) -> str | None:
         return "stale_plan"
     if op.until_ms > commit.now_ms:
         return "not_yet"
+    return _bar(commit, schedule, op) or (None if _is_in_order(op) else "malformed_plan")
+
+
+def _bar(commit: Commit, schedule: Schedule, op: Materialise) -> str | None:
+    """Return what keeps this stretch of time from being planned as the plan says, if anything does."""
+    if schedule.pruned_before_ms is not None and op.after_ms < schedule.pruned_before_ms:
+        return "pruned"
     if commit.head.frozen and (op.due or any(missed.reason != FROZEN for missed in op.missed)):
         return FROZEN  # an edit still puts on record what it keeps from running
     if op.due and commit.head.restored_ms is not None and op.due[0] <= commit.head.restored_ms:
         return "restored"
-    return None if _is_in_order(op) else "malformed_plan"
+    return None
 
 
 def _is_in_order(op: Materialise) -> bool:
@@ -132,6 +139,8 @@ def _skip(commit: Commit, planning: _Planning, first_ms: int, last_ms: int, coun
         commit.db.execute("INSERT INTO skips VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*whose, count, reason, commit.revision))
         planning.tail_skip_ms = first_ms
     commit.note(f"skip:{schedule.schedule_id}.{planning.tail_skip_ms}")
+    if joined.rowcount > 0:
+        return  # the range itself counts on: a line for each instant would outgrow everything else behind a stuck run
     until = "" if count == 1 else f" to {instant_text(last_ms)}, {count} in all"
     why = f"{reason} {schedule.spec.namespace}/{schedule.spec.name} {instant_text(first_ms)}{until}"
     commit.event(Cause(commit.voter, "materialise", why), to_state=RunState.SKIPPED.value)

@@ -73,6 +73,14 @@ def schedule(db: sqlite3.Connection, schedule_id: str) -> Schedule | None:
     return None if row is None else _schedule(row)
 
 
+def schedules_after(db: sqlite3.Connection, schedule_id: str, limit: int) -> Iterator[Schedule]:
+    """Read some schedules now, deleted ones too, those whose ids come after one; decode each only as it is taken."""
+    return map(
+        _schedule,
+        db.execute(f"{_SCHEDULES} WHERE schedule_id > ? ORDER BY schedule_id LIMIT ?", (schedule_id, limit)).fetchall(),
+    )
+
+
 def has_schedule(db: sqlite3.Connection, schedule_id: str) -> bool:
     """Return whether a schedule has this id."""
     return db.execute("SELECT 1 FROM schedules WHERE schedule_id = ?", (schedule_id,)).fetchone() is not None

@@ -8,7 +8,7 @@ import msgspec
 
 from runner.checkpoint import ops, queries
 from runner.checkpoint.results import OpResult
-from tests.unit.checkpoint.book import Book, spec
+from tests.unit.checkpoint.book import SCHEDULE, Book, spec
 from worker.protocol import Binding
 
 Words = dict[str, str]
@@ -42,7 +42,8 @@ class Telling:
         retry = ops.Retry(attempts=int(words.get("attempts", 1)), on_exit_codes=codes, **pauses)
         trigger = ops.Every(interval_s=int(words.get("every", 1)))
         chosen = {"pool": words.get("pool", "default"), "overlap": words.get("overlap", "skip")}
-        schedule = spec(words.get("name", "tick"), retry=retry, trigger=trigger, **chosen)
+        kept = {"retention_s": int(words["retention"])} if "retention" in words else {}
+        schedule = spec(words.get("name", "tick"), retry=retry, trigger=trigger, **chosen, **kept)
         sent = ops.Apply(operation=self._operation(words), pools=(), schedules=(schedule,))
         result = self.book.do(sent)
         return self._said(result, *(each["outcome"] for each in result.detail.get("schedules", ())))
@@ -64,6 +65,11 @@ class Telling:
     def tell_delete(self, words: Words) -> str:
         result = self.book.do(ops.Delete(operation=self._operation(words), namespace="demo", name="tick"))
         return self._said(result, f"open_runs={result.detail['open_runs']}")
+
+    def tell_prune(self, words: Words) -> str:
+        before_ms = int(words.get("before", self.book.now_ms))
+        result = self.book.do(ops.Prune(SCHEDULE, before_ms, int(words.get("limit", 100))))
+        return self._said(result, *(f"{part}={result.detail[part]}" for part in ("runs", "skips", "pruned_before_ms")))
 
     def tell_disable(self, words: Words) -> str:
         return self._said(self.book.do(ops.SetEnabled(self._operation(words), "demo", "tick", enabled=False)))

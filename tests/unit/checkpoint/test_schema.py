@@ -2,17 +2,19 @@ import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
 
-from runner.checkpoint import queries
+from runner.checkpoint import ops, queries
 from runner.checkpoint.attempt import holds_capacity
 from runner.checkpoint.commit import Commit
 from runner.checkpoint.machine import TABLES
 from runner.checkpoint.records import AttemptState
+from runner.checkpoint.results import OpResult
 from runner.checkpoint.schema import HOLDING, OPEN
 from runner.checkpoint.waiting import Walk
 from runner.view import Wants, read
 from tests.unit.checkpoint import pairs
-from tests.unit.checkpoint.book import SCHEDULE, Book, owned_book
+from tests.unit.checkpoint.book import SCHEDULE, Book, owned_book, spec
 from tests.unit.runner.rows import contact
+from worker.protocol import CommandTarget
 
 
 def test_every_table_is_named_and_strict_and_without_rowid() -> None:
@@ -75,11 +77,27 @@ def test_what_the_owner_asks_for_each_turn_is_found_by_index() -> None:
     book.admitted(1_000)
     book.now_ms = 2_000
     book.materialise(2_000)
-    wants = Wants(2_000, frozenset({("demo", "tick")}), True, (SCHEDULE,), (contact(),), Walk())
+    wants = Wants(2_000, frozenset({("demo", "tick")}), True, (SCHEDULE,), (contact(),), Walk(), retention_after="")
     for statement, plan in plans(book, lambda: read(book.db, wants)).items():
         # A partial index of what is open is as long as that.
         by_partial_index = {f"SCAN attempts USING INDEX {name}" for name in ("attempts_open", "attempts_holding")}
         assert set(scans(plan)) <= by_partial_index, (statement, plan)
+
+
+def test_forgetting_is_found_by_index() -> None:
+    book = owned_book(spec(retention_s=1))
+    book.finish(book.admitted(1_000))
+    book.a_run(2_000)
+    for now_ms in (3_000, 4_000):
+        book.now_ms = now_ms
+        book.materialise(now_ms)
+    book.apply(spec(retention_s=1, target=CommandTarget(argv=("new",))))
+    book.now_ms = 40 * 86_400_000
+    result: list[OpResult] = []
+    found = plans(book, lambda: result.append(book.do(ops.Prune(SCHEDULE, book.now_ms, 100))))
+    assert (result[0].detail["runs"], result[0].detail["skips"]) == (1, 1)
+    for statement, plan in found.items():
+        assert scans(plan) == [], (statement, plan)
 
 
 def test_a_walk_from_end_to_end_would_be_noticed() -> None:
