@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Collection, KeysView
 from contextlib import suppress
 from functools import partial
-from typing import Final
 
 import structlog
 
@@ -14,6 +13,7 @@ from worker.backoff import Backoff
 from worker.client import Admission
 from worker.engine.base import Engine
 from worker.fault import LedgerBroken
+from worker.forgetting import Forgetter
 from worker.incarnation import Incarnation
 from worker.invocation import Invocation, Means
 from worker.ledger import Key, Ledger
@@ -25,7 +25,6 @@ from worker.reporting import Reporter
 from worker.timing import Timing
 
 _log = structlog.get_logger("worker.service")
-_PRUNE_ROWS: Final = 1_000
 
 
 class Worker:
@@ -73,6 +72,9 @@ class Worker:
         self._reporter = Reporter(
             ledger=ledger, admission=admission, life=life, backoff=backoff(), clock=clock, timing=timing
         )
+        self._forgetter = Forgetter(
+            ledger=ledger, admission=admission, life=life, backoff=backoff(), clock=clock, timing=timing
+        )
         self._poller = Poller(
             slots=slots,
             pools=pools,
@@ -110,7 +112,7 @@ class Worker:
         try:
             async with asyncio.TaskGroup() as group:
                 self._group = group
-                for part in (self._poller.run(), self._asker.run(), self._reporter.run(), self._prune()):
+                for part in (self._poller.run(), self._asker.run(), self._reporter.run(), self._forgetter.run()):
                     self._own(group.create_task(part))
                 await self._drain_asked.wait()
                 await self._wind_down(group)
@@ -179,13 +181,6 @@ class Worker:
             async with asyncio.timeout(self._timing.flush_s):
                 await self._reporter.quiet()
         _log.info("drained", left_running=len(self._live))
-
-    async def _prune(self) -> None:
-        """Forget rows long after their final answer, a bounded number at a time."""
-        while True:
-            before_ms = self._clock.wall_ms() - int(self._timing.retention_s * 1000)
-            more = self._ledger.prune(before_ms=before_ms, limit=_PRUNE_ROWS) == _PRUNE_ROWS
-            await asyncio.sleep(0 if more else self._timing.prune_every_s)
 
     def _own(self, task: asyncio.Task[None]) -> None:
         self._tasks.add(task)
