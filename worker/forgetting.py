@@ -10,7 +10,6 @@ from typing import Final
 
 import structlog
 
-from worker.backoff import Backoff
 from worker.client import Admission, NotAnswered
 from worker.incarnation import Incarnation
 from worker.ledger import Ledger
@@ -23,6 +22,7 @@ from worker.words import Word, key_of, last_word
 _log = structlog.get_logger("worker.forgetting")
 GONE: Final = "no_such_run"
 BATCH: Final = 64  # as many as one message of reports takes
+AWAY_S: Final = 60.0  # after a question that nobody answered
 PAUSE_S: Final = 1.0  # between batches: whoever was away for a year has no hurry
 
 
@@ -30,12 +30,11 @@ class Forgetter:
     """Goes through old rows, a batch at a time; reads its work from the ledger each time."""
 
     def __init__(
-        self, *, ledger: Ledger, admission: Admission, life: Incarnation, backoff: Backoff, clock: Clock, timing: Timing
+        self, *, ledger: Ledger, admission: Admission, life: Incarnation, clock: Clock, timing: Timing
     ) -> None:
         self._ledger = ledger
         self._admission = admission
         self._life = life
-        self._backoff = backoff
         self._clock = clock
         self._timing = timing
 
@@ -58,8 +57,7 @@ class Forgetter:
             answers = await self._ask([last_word(row) for row in asked])
         except NotAnswered as fault:
             _log.debug("not_answered", why=str(fault))
-            return max(self._backoff.pause_s(), fault.retry_after_s or 0.0)
-        self._backoff.reset()
+            return max(AWAY_S, fault.retry_after_s or 0.0)
         gone = [row for row in asked if answers[_key(row)].kind == GONE]
         self._ledger.forget(_keys(gone))
         self._ledger.steps([(_key(row), Remember()) for row in asked if row not in gone])

@@ -72,9 +72,7 @@ class Worker:
         self._reporter = Reporter(
             ledger=ledger, admission=admission, life=life, backoff=backoff(), clock=clock, timing=timing
         )
-        self._forgetter = Forgetter(
-            ledger=ledger, admission=admission, life=life, backoff=backoff(), clock=clock, timing=timing
-        )
+        self._forgetter = Forgetter(ledger=ledger, admission=admission, life=life, clock=clock, timing=timing)
         self._poller = Poller(
             slots=slots,
             pools=pools,

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from tests.unit.worker.virtual_time import VirtualClock, VirtualLoop
 from tests.unit.worker.world import claim
-from worker.backoff import Backoff
 from worker.client import Unreachable
 from worker.forgetting import BATCH, Forgetter
 from worker.incarnation import Incarnation
@@ -98,8 +97,7 @@ def place(loop: VirtualLoop, folder: Path) -> Iterator[Place]:
     clock, timing, owner = VirtualClock(loop), Timing(), Owner()
     ledger = Ledger.open(folder / "w1", worker="w1", clock=clock, randomness=Random(1))
     life = Incarnation(worker="w1", ledger=ledger.id, life=ledger.life, randomness=Random(2))
-    backoff = Backoff(Random(3), first_s=0.1, most_s=5.0)
-    forgetter = Forgetter(ledger=ledger, admission=owner, life=life, backoff=backoff, clock=clock, timing=timing)
+    forgetter = Forgetter(ledger=ledger, admission=owner, life=life, clock=clock, timing=timing)
     yield Place(loop, ledger, owner, forgetter)
     ledger.close()
 
@@ -132,7 +130,7 @@ def test_without_an_owner_nothing_is_forgotten_and_it_is_asked_until_there_is_on
     place.pass_time(31 * DAY_S)
     assert place.rows() == ["r1"]
     place.owner.away = False
-    place.pass_time(60)
+    place.pass_time(1)
     assert place.rows() == []
 
 
