@@ -4,8 +4,10 @@ from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any, Final
 
+import msgspec
+
 from fencepost import output
-from runner.management.console import Answer
+from runner.management.console_answers import Answer
 
 _READS: Final[MappingProxyType[str, Callable[[Any], str]]] = MappingProxyType(
     {
@@ -15,6 +17,7 @@ _READS: Final[MappingProxyType[str, Callable[[Any], str]]] = MappingProxyType(
         "schedules": output.schedules,
         "show": output.run,
         "status": output.status,
+        "unknown": output.unknown,
     }
 )
 _CERTAINTY: Final = MappingProxyType({"done": "done", "not_done": "not done", "unknown": "outcome unknown"})
@@ -32,7 +35,8 @@ def text(answer: Answer) -> str:
     else:
         lines.append(_told(answer))
     if answer.repeat is not None:
-        lines.append(f"to repeat it as the same change: {output.cell(answer.repeat)}")
+        said = answer.repeat if isinstance(answer.repeat, str) else msgspec.json.encode(answer.repeat).decode()
+        lines.append(f"to repeat it as the same change: {output.cell(said)}")
     return "\n".join(lines)
 
 

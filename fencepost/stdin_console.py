@@ -13,7 +13,8 @@ import structlog
 
 from fencepost.console_text import text
 from fencepost.standard_streams import Ends
-from runner.management.console import Answer, Console, Order
+from runner.management.console import Console, Order
+from runner.management.console_answers import Answer
 from runner.management.line_input import Line, LineSplitter
 from runner.management.spoken import is_json
 

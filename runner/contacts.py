@@ -31,7 +31,7 @@ class Contact:
     """The newest poll of one worker.
 
     Attributes:
-        pools: the pools its credential is bound to; None for all.
+        pools: those of its credential that it serves; None for all.
         namespaces: the tenants that it is bound to; None for all.
         held: its ledger's rows by attempt.
         complete: whether `held` lists all of them (a full list may have been cut).
@@ -146,7 +146,7 @@ class Contacts:
         held = {(row.run_id, row.attempt): row for row in poll.held}
         contact = Contact(
             worker=worker,
-            pools=pools,
+            pools=_served(pools, poll),
             namespaces=namespaces,
             incarnation=poll.incarnation,
             ledger=poll.ledger,
@@ -202,6 +202,13 @@ class Contacts:
         """Keep the asks of open attempts only."""
         keep = set(open_keys)
         self.asks = {key: ask for key, ask in self.asks.items() if key in keep}
+
+
+def _served(pools: frozenset[str] | None, poll: Poll) -> frozenset[str] | None:
+    """Return the pools of a credential that this process serves: it may narrow them, never add any."""
+    if poll.pools is None:
+        return pools
+    return frozenset(poll.pools) if pools is None else pools.intersection(poll.pools)
 
 
 def _refuse_unless_newer(known: Contact, poll: Poll, *, silent_s: float, contact_s: float) -> None:

@@ -20,9 +20,11 @@ from cluster.problem import Certainty, Problem
 from cluster.route_table import RouteTable
 from runner.management.asking import ENDPOINTS, Endpoint
 from runner.management.authorization import ALLOWED, LOCAL, may_use
-from runner.management.console_words import Parts, Values, help_lines
+from runner.management.console_answers import Answer, failing, members, problem_of
+from runner.management.console_words import help_lines
 from runner.management.keys import uuid7
 from runner.management.line_input import MAX_LINE_BYTES, Line, Trouble
+from runner.management.line_requests import READ_FIRST, Parts, Values
 from runner.management.replies import STALE
 from runner.management.service import Management
 from runner.management.spoken import Spoken, as_said, bad, understood
@@ -34,41 +36,6 @@ _TROUBLE: Final = MappingProxyType(
         Trouble.CUT_OFF: "The input ended before the line did; nothing of it was acted on.",
     }
 )
-
-
-class Failing(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """Why a line was not answered with what it asked for: the members of an HTTP problem that say something here."""
-
-    status: int
-    title: str
-    detail: str
-    reason: str | None = None
-
-
-class Answer(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What became of one line.
-
-    Attributes:
-        line: its number, from 1.
-        command: the word, if it was understood.
-        certainty: `done`, `not_done`, or `unknown`: a change that may be done now, later, or never.
-        key: of a change: with it, the same command is the same change.
-        repeat: of a change that is not known to be done: what to say to repeat it as the same change.
-        stale_index: the applied index of this voter's own checkpoint, where the owner was not asked.
-        answer: what was asked for, in the forms of the management listener.
-        problem: why there is no such answer.
-        text: all of this for a person; of a line in plain words only.
-    """
-
-    line: int
-    command: str | None = None
-    certainty: Certainty
-    key: str | None = None
-    repeat: object = None
-    stale_index: int | None = None
-    answer: object = None
-    problem: Failing | None = None
-    text: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +98,7 @@ class Console:
 
     def refused(self, line: Line, problem: Problem) -> Answer:
         """Return the answer to a line that became no order."""
-        return Answer(line=line.number, certainty="not_done", problem=_failing(problem))
+        return Answer(line=line.number, certainty="not_done", problem=failing(problem))
 
     def broken_off(self, order: Order, why: str) -> Answer:
         """Return the answer to an order that nobody waited for to the end."""
@@ -167,18 +134,18 @@ class Console:
         return principal
 
     async def _as_it_reads_now(self, order: Order) -> Order:
-        """Return an attestation with the revision of the row that it is about, where the line does not say it."""
+        """Return an attestation with the revisions of the rows that it is about, where the line does not say them."""
         spoken = order.spoken
-        if spoken.word.name != "attest" or "row_revision" in spoken.values:
+        read = READ_FIRST.get(spoken.word.name)
+        if read is None or read.fills in spoken.values:
             return order
-        reply = await self._asked(order, Parts("GET", "/v1/runs/{id}", params={"id": str(spoken.values["run"])}))
+        reply = await self._asked(order, _parts(read.parts, spoken.values))
         if reply.status >= HTTPStatus.BAD_REQUEST:
-            raise _problem(reply)
-        attempts = {each["n"]: each["row_revision"] for each in msgspec.json.decode(reply.body)["attempts"]}
-        revision = attempts.get(spoken.values["attempt"])
-        if revision is None:
-            raise Problem(404, "Not Found", "The run has no such attempt; `show` lists those it has.", "not_done")
-        return replace(order, spoken=replace(spoken, values={**spoken.values, "row_revision": revision}))
+            raise problem_of(reply)
+        filled = read.found(msgspec.json.decode(reply.body), spoken.values)
+        if not filled:
+            raise Problem(404, "Not Found", read.else_say, "not_done")
+        return replace(order, spoken=replace(spoken, values={**spoken.values, read.fills: filled}))
 
     async def _asked(self, order: Order, parts: Parts) -> Reply:
         request = Request(
@@ -207,7 +174,7 @@ def _parts(build: Callable[[Values], Parts], values: Values) -> Parts:
 def _answered(order: Order, reply: Reply) -> Answer:
     """Return a reply as an answer; over HTTP its status says what became of it."""
     if reply.status >= HTTPStatus.BAD_REQUEST:
-        return _failed(order, _problem(reply), reason=_members(reply).get("reason"))
+        return _failed(order, problem_of(reply), reason=members(reply).get("reason"))
     stale = reply.headers.get(STALE)
     return Answer(
         line=order.line,
@@ -229,37 +196,9 @@ def _failed(order: Order, problem: Problem, reason: object = None) -> Answer:
         key=order.key,
         repeat=_repeat(order) if may_repeat else None,
         stale_index=None if stale is None else int(stale),
-        problem=_failing(problem, reason),
+        problem=failing(problem, reason),
     )
 
 
 def _repeat(order: Order) -> object:
     return as_said(order.spoken, {"key": order.key})
-
-
-def _failing(problem: Problem, reason: object = None) -> Failing:
-    told = reason if isinstance(reason, str) else None
-    return Failing(status=problem.status, title=problem.title, detail=problem.detail, reason=told)
-
-
-def _problem(reply: Reply) -> Problem:
-    """Return a problem that came as a reply: what another voter answered, or what the checkpoint decided."""
-    told = _members(reply)
-    unsure: Certainty = "unknown" if reply.status >= HTTPStatus.INTERNAL_SERVER_ERROR else "not_done"
-    certainty = told.get("certainty")
-    known: dict[object, Certainty] = {"done": "done", "not_done": "not_done", "unknown": "unknown"}
-    return Problem(
-        reply.status,
-        str(told.get("title", "")),
-        str(told.get("detail", "")),
-        known.get(certainty, unsure),
-        headers=reply.headers,
-    )
-
-
-def _members(reply: Reply) -> dict[str, object]:
-    try:
-        told = msgspec.json.decode(reply.body)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return {}
-    return told if isinstance(told, dict) else {}

@@ -1,42 +1,17 @@
-"""The words of the console, one table: what each takes, and the request that it becomes. Pure."""
+"""The words of the console, one table: what each takes, and whose right it needs. Pure."""
 
-import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-import msgspec
-
-from cluster.problem import Problem
-from runner.management.bodies import NAME_PATTERN
-
-Values = Mapping[str, object]
+from runner.management import line_requests as requests
+from runner.management.line_requests import STATEMENT, Parts, Values
 
 NUMBERS: Final = frozenset({"attempt", "limit", "row_revision"})
-LISTS: Final = frozenset({"pools", "schedules"})
+LISTS: Final = frozenset({"attempts", "pools", "schedules"})
 FOR_ALL: Final = ("credential",)
 FOR_CHANGES: Final = ("key",)
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """A request of the management listener, without who asks.
-
-    Attributes:
-        path: an endpoint's path, its parameters still in it.
-    """
-
-    method: str
-    path: str
-    params: Mapping[str, str] = field(default_factory=dict)
-    query: Mapping[str, str] = field(default_factory=dict)
-    body: bytes = b""
-
-    @property
-    def is_change(self) -> bool:
-        """Tell whether it asks for a change, which needs a key."""
-        return self.method == "POST"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,52 +53,14 @@ class Word:
         needed = [_shown(name) for name in self.needs]
         maybe = [f"[{_shown(name)}]" for name in self.may_take]
         options = [f"{_option(name)} {_placeholder(name)}" for name in self.needs_named]
-        others = [f"[{_option(name)} {_placeholder(name)}]" for name in self.named if name not in self.needs_named]
+        others = [
+            f"[{_option(name)} {_placeholder(name)}]"
+            for name in self.named
+            if name not in self.needs_named and name not in LISTS
+        ]
         return " ".join([self.name, *needed, *maybe, *options, *others])
 
 
-def _runs(values: Values) -> Parts:
-    return Parts("GET", "/v1/runs", query=_texts(values, "schedule", "state", "limit"))
-
-
-def _show(values: Values) -> Parts:
-    return Parts("GET", "/v1/runs/{id}", params={"id": str(values["run"])})
-
-
-def _events(values: Values) -> Parts:
-    return Parts("GET", "/v1/events", query=_texts(values, "limit") | _renamed(values, run="run_id"))
-
-
-def _apply(values: Values) -> Parts:
-    return _post("/v1/apply", {name: values[name] for name in ("pools", "schedules") if name in values})
-
-
-def _named_change(path: str) -> Callable[[Values], Parts]:
-    def parts(values: Values) -> Parts:
-        namespace, _, name = str(values["schedule"]).partition("/")
-        if not (_is_name(namespace) and _is_name(name)):
-            raise Problem(
-                400, "Bad Request", f"{quoted(values['schedule'])} is no schedule: NAMESPACE/NAME.", "not_done"
-            )
-        return _post(path, {"namespace": namespace, "name": name})
-
-    return parts
-
-
-def _cancel(values: Values) -> Parts:
-    return _post("/v1/cancel", {"run_id": values["run"]})
-
-
-def _attest(values: Values) -> Parts:
-    said = {name: values[name] for name in ("attempt", "attester", "statement", "evidence", "row_revision")}
-    return _post("/v1/attest", {"run_id": values["run"], **said})
-
-
-def _get(path: str) -> Callable[[Values], Parts]:
-    return lambda _: Parts("GET", path)
-
-
-STATEMENT: Final = ("attester", "statement", "evidence")
 WORDS: Final = MappingProxyType(
     {
         word.name: word
@@ -133,22 +70,29 @@ WORDS: Final = MappingProxyType(
                 name="status",
                 what="what this voter knows of the cluster",
                 command="status",
-                parts=_get("/v1/status"),
+                parts=requests.get("/v1/status"),
             ),
-            Word(name="schedules", what="all schedules", command="list", parts=_get("/v1/schedules")),
+            Word(name="schedules", what="all schedules", command="list", parts=requests.get("/v1/schedules")),
             Word(
                 name="runs",
                 what="runs and skipped occurrences, newest first (also: list)",
                 command="list",
                 may_name=("schedule", "state", "limit"),
-                parts=_runs,
+                parts=requests.runs,
             ),
             Word(
                 name="show",
                 what="one run: what is known of it, what is not, its events",
                 command="show",
                 needs=("run",),
-                parts=_show,
+                parts=requests.show,
+            ),
+            Word(
+                name="unknown",
+                what="every attempt whose end nobody can confirm",
+                command="unknown",
+                may_name=("worker", "incarnation", "limit"),
+                parts=requests.unknown,
             ),
             Word(
                 name="events",
@@ -156,7 +100,7 @@ WORDS: Final = MappingProxyType(
                 command="events",
                 may_take=("run",),
                 may_name=("limit",),
-                parts=_events,
+                parts=requests.events,
             ),
             Word(
                 name="cancel",
@@ -164,7 +108,7 @@ WORDS: Final = MappingProxyType(
                 command="cancel",
                 needs=("run",),
                 is_change=True,
-                parts=_cancel,
+                parts=requests.cancel,
             ),
             Word(
                 name="trigger",
@@ -172,7 +116,7 @@ WORDS: Final = MappingProxyType(
                 command="trigger",
                 needs=("schedule",),
                 is_change=True,
-                parts=_named_change("/v1/trigger"),
+                parts=requests.named_change("/v1/trigger"),
             ),
             Word(
                 name="enable",
@@ -180,7 +124,7 @@ WORDS: Final = MappingProxyType(
                 command="enable",
                 needs=("schedule",),
                 is_change=True,
-                parts=_named_change("/v1/enable"),
+                parts=requests.named_change("/v1/enable"),
             ),
             Word(
                 name="disable",
@@ -188,7 +132,29 @@ WORDS: Final = MappingProxyType(
                 command="disable",
                 needs=("schedule",),
                 is_change=True,
-                parts=_named_change("/v1/disable"),
+                parts=requests.named_change("/v1/disable"),
+            ),
+            Word(
+                name="delete",
+                what="end a schedule's planning; open runs go on",
+                command="delete",
+                needs=("schedule",),
+                is_change=True,
+                parts=requests.named_change("/v1/delete"),
+            ),
+            Word(
+                name="freeze",
+                what="first thing in an incident: start nothing more, in all namespaces",
+                command="freeze",
+                is_change=True,
+                parts=requests.nothing_said("/v1/freeze"),
+            ),
+            Word(
+                name="unfreeze",
+                what="go on after a freeze",
+                command="unfreeze",
+                is_change=True,
+                parts=requests.nothing_said("/v1/unfreeze"),
             ),
             Word(
                 name="apply",
@@ -196,7 +162,7 @@ WORDS: Final = MappingProxyType(
                 command="apply",
                 may_name=("pools", "schedules"),
                 is_change=True,
-                parts=_apply,
+                parts=requests.apply,
             ),
             Word(
                 name="attest",
@@ -206,7 +172,17 @@ WORDS: Final = MappingProxyType(
                 needs_named=STATEMENT,
                 may_name=("row_revision",),
                 is_change=True,
-                parts=_attest,
+                parts=requests.attest,
+            ),
+            Word(
+                name="attest-incarnation",
+                what="the same of all that one lost process life of a worker left, all or nothing",
+                command="attest",
+                needs=("worker", "incarnation"),
+                needs_named=STATEMENT,
+                may_name=("attempts",),
+                is_change=True,
+                parts=requests.attest_incarnation,
             ),
         )
     }
@@ -217,31 +193,6 @@ ALSO: Final = MappingProxyType({"list": "runs", "?": "help"})
 def help_lines() -> list[str]:
     """Return every word's usage and what it does, one line each."""
     return [f"{word.usage()}: {word.what}" for word in WORDS.values()]
-
-
-def quoted(value: object) -> str:
-    """Return something that was said as it may be said back: short, in quotes, nothing that a terminal obeys."""
-    text = str(value)
-    return ascii(text if len(text) <= MAX_SAID_BACK else text[:MAX_SAID_BACK] + "…")
-
-
-MAX_SAID_BACK: Final = 64
-
-
-def _post(path: str, body: object) -> Parts:
-    return Parts("POST", path, body=msgspec.json.encode(body))
-
-
-def _texts(values: Values, *names: str) -> dict[str, str]:
-    return {name: str(values[name]) for name in names if name in values}
-
-
-def _renamed(values: Values, **names: str) -> dict[str, str]:
-    return {new: str(values[old]) for old, new in names.items() if old in values}
-
-
-def _is_name(text: str) -> bool:
-    return re.match(NAME_PATTERN, text) is not None
 
 
 def _shown(name: str) -> str:

@@ -1,7 +1,6 @@
 """From one line to a command with its values: plain words with a shell's quoting, or one JSON object. Pure, total."""
 
 import shlex
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -9,13 +8,14 @@ from typing import Final
 import msgspec
 
 from cluster.problem import Problem
-from runner.management.console_words import ALSO, LISTS, NUMBERS, WORDS, Values, Word, quoted
+from runner.management.console_words import ALSO, LISTS, NUMBERS, WORDS, Word
+from runner.management.line_requests import Values, quoted
+from runner.management.recovering import is_one_plain_line
 
 MAX_PLAIN_BYTES: Final = 16 << 10
 """Room for the longest statement; a shell's quoting is read letter by letter, while the loop waits."""
 MAX_DIGITS: Final = 16
 MAX_TEXT: Final = 4096
-_UNSEEN: Final = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def understood(raw: bytes) -> Spoken:
         text = raw.decode()
     except UnicodeDecodeError:
         raise bad("The line is not UTF-8 text.") from None
-    if not _is_seen(text.replace("\t", " ")):
+    if not is_one_plain_line(text.replace("\t", " ")):
         raise bad("The line holds control characters, or others that cannot be seen.")
     try:
         words = shlex.split(text)
@@ -63,9 +63,9 @@ def understood(raw: bytes) -> Spoken:
 
 
 def as_said(spoken: Spoken, also: Mapping[str, object]) -> object:
-    """Return the same command in the form in which it was said, with further values: a text, or an object."""
+    """Return the same command with further values, as text in plain words, else (a list has no plain words) an object."""
     values = {**spoken.values, **also}
-    if spoken.is_json:
+    if spoken.is_json or values.keys() & LISTS:
         return {"command": spoken.word.name, **values}
     in_order = [str(values.pop(name)) for name in spoken.word.in_order if name in values]
     named = [f"--{name.replace('_', '-')}={value}" for name, value in values.items()]
@@ -152,11 +152,7 @@ def _checked(word: Word, values: Values) -> Values:
 
 
 def _is_plain(text: str) -> bool:
-    return len(text) <= MAX_TEXT and _is_seen(text)
-
-
-def _is_seen(text: str) -> bool:
-    return not any(unicodedata.category(each) in _UNSEEN for each in text)
+    return len(text) <= MAX_TEXT and is_one_plain_line(text)
 
 
 def _is_number(value: object) -> bool:

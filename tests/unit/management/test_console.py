@@ -1,16 +1,28 @@
 """The console against management in memory: what each line becomes, whose it is, and how its end is told."""
 
+import json
 from typing import Any
 
 import pytest
 
 from cluster.outcome import NotApplied, OutcomeUnknown, Unfit, Why
 from cluster.relay import ReplyLost
-from runner.checkpoint.ops import Apply, AttestOp, CancelOp, SetEnabled, Trigger
+from runner.checkpoint.ops import (
+    Apply,
+    AttestedRow,
+    AttestIncarnationOp,
+    AttestOp,
+    CancelOp,
+    Delete,
+    SetEnabled,
+    SetFrozen,
+    Trigger,
+)
 from runner.checkpoint.results import OpResult
 from runner.management.asking import ENDPOINTS
 from runner.management.authorization import ALLOWED, LOCAL, may_use
-from runner.management.console import Answer, Console, Order
+from runner.management.console import Console, Order
+from runner.management.console_answers import Answer
 from runner.management.console_words import WORDS
 from runner.management.line_input import Line, Trouble
 from tests.unit.management.fakes import (
@@ -61,12 +73,15 @@ async def test_each_change_becomes_its_op_under_the_name_of_the_console() -> Non
         "trigger demo/tick",
         "enable demo/tick",
         "disable demo/tick",
+        "delete demo/tick",
+        "freeze",
+        "unfreeze",
         f'{{"command": "apply", "schedules": [{schedule}]}}',
     ):
         answer = await said(voter, line)
         assert (answer.certainty, answer.problem) == ("done", None), line
         assert answer.key
-    cancel, trigger, enable, disable, apply = voter.owner.ops
+    cancel, trigger, enable, disable, delete, freeze, unfreeze, apply = voter.owner.ops
     assert isinstance(cancel, CancelOp)
     assert cancel.run_id == "r1"
     assert isinstance(trigger, Trigger)
@@ -74,6 +89,10 @@ async def test_each_change_becomes_its_op_under_the_name_of_the_console() -> Non
     assert isinstance(enable, SetEnabled)
     assert isinstance(disable, SetEnabled)
     assert (enable.enabled, disable.enabled) == (True, False)
+    assert isinstance(delete, Delete)
+    assert isinstance(freeze, SetFrozen)
+    assert isinstance(unfreeze, SetFrozen)
+    assert (freeze.frozen, unfreeze.frozen) == (True, False)
     assert isinstance(apply, Apply)
     assert [each.name for each in apply.schedules] == ["tick"]
     assert {op.operation.principal for op in voter.owner.ops} == {LOCAL.name}
@@ -103,6 +122,29 @@ async def test_attestation_takes_a_recovery_credential_and_the_row_as_it_reads_n
     assert isinstance(op, AttestOp)
     assert (op.run_id, op.attempt, op.row_revision, op.operation.principal) == ("r1", 1, 12, "rita")
     assert (op.attester, op.statement, op.evidence) == ("Rita", "host is off", "ticket 7")
+
+
+async def test_all_of_a_lost_incarnation_is_attested_as_it_reads_now_and_repeated_as_it_was_said() -> None:
+    voter, _ = cluster()
+    with_run(voter)
+    put_run(voter.db, "r2", spec(), 60_000, "Unknown")
+    put_attempt(voter.db, "r2", 1, "Unknown", revision=13)
+    voter.owner.answer = OutcomeUnknown()
+    words = "attest-incarnation w1 a4 --attester Rita --statement off --evidence 'ticket 7'"
+    answer = await said(voter, f"{words} --credential {RECOVERY}")
+    assert answer.certainty == "unknown"
+    (op,) = voter.owner.ops
+    assert isinstance(op, AttestIncarnationOp)
+    assert (op.worker, op.incarnation, op.operation.principal) == ("w1", "a4", "rita")
+    assert sorted(op.attempts, key=lambda row: row.run_id) == [AttestedRow("r1", 1, 12), AttestedRow("r2", 1, 13)]
+
+    voter.db.execute("UPDATE attempts SET revision = 99")
+    voter.owner.answer = OpResult("done")
+    assert (await said(voter, json.dumps(answer.repeat))).certainty == "done"
+    assert voter.owner.ops[1] == op
+    nothing = await said(voter, f"{words.replace('a4', 'a5')} --credential {RECOVERY}")
+    assert nothing.problem is not None
+    assert (nothing.problem.status, nothing.certainty) == (404, "not_done")
 
 
 @pytest.mark.parametrize(
@@ -156,6 +198,7 @@ async def test_reads_are_answered_in_the_forms_of_http() -> None:
     assert [row["run_id"] for row in _rows(runs)] == ["r1"]
     assert [row["name"] for row in _rows(await said(voter, "schedules"))] == ["tick"]
     assert _rows(await said(voter, "events r1")) == []
+    assert [row["why"] for row in _rows(await said(voter, "unknown --worker w1"))] == ["no report came"]
     show = await said(voter, "show r1")
     assert isinstance(show.answer, dict)
     assert show.answer["attempts"][0]["row_revision"] == 12
@@ -251,7 +294,19 @@ async def test_a_body_that_cannot_be_sent_is_refused_in_words() -> None:
 
 def test_local_stdin_may_what_the_design_says() -> None:
     may = {command for command in ALLOWED if may_use("stdin", command)}
-    assert may >= {"status", "list", "show", "events", "apply", "enable", "disable", "trigger", "cancel"}
+    assert may >= {
+        "status",
+        "list",
+        "show",
+        "events",
+        "apply",
+        "enable",
+        "disable",
+        "trigger",
+        "cancel",
+        "delete",
+        "freeze",
+    }
     assert not may & {"attest", "backup", "restore", "voter replace"}
 
 
@@ -265,6 +320,9 @@ def test_every_word_names_the_command_that_its_endpoint_is_judged_by() -> None:
         "statement": "x",
         "evidence": "x",
         "row_revision": 1,
+        "worker": "w1",
+        "incarnation": "a4",
+        "attempts": [],
     }
     for word in WORDS.values():
         if word.command is not None:
