@@ -4,12 +4,13 @@ VENV := .venv
 READY := $(VENV)/.ready
 JOBS ?= 4
 
-.PHONY: help demo test check simulate-cluster simulate-crashes mutants-cluster storm bench lock clean
+.PHONY: help demo test check search simulate-cluster simulate-crashes mutants-cluster storm bench lock clean
 
 help:
 	@echo "make demo    three voters and a worker on loopback, live, with the owner killed midway (Ctrl-C ends it; DEMO_SECONDS=25 ends by itself)"
 	@echo "make test    the whole test suite, under 5 minutes on 2 cores"
 	@echo "make check   ruff, mypy --strict, import-linter"
+	@echo "make search   every interleaving of runs, attempts, owners, lives and crashes within small bounds; WALK=name, or WALK=--large for hours"
 	@echo "make simulate-cluster SEEDS=5000   the voter on virtual time under faults; each failure with a line that replays it"
 	@echo "make simulate-crashes SEEDS=50     a story per seed; every way of dying at every store operation of it"
 	@echo "make mutants-cluster               each guard taken away in turn, and what noticed"
@@ -35,6 +36,9 @@ check: $(READY)
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports --no-cache
+
+search: $(READY)
+	$(VENV)/bin/python -m tests.search $(WALK)
 
 simulate-cluster: $(READY)
 	PYTHONHASHSEED=0 $(VENV)/bin/python -m tests.simulation.cluster.simulate $(or $(SEEDS),1000) $(or $(FIRST),0)
