@@ -21,7 +21,7 @@ from fencepost.timing import seconds_of
 from fencepost.toml_file import TomlFile
 from fencepost.toml_lines import Keys
 from runner.settings import Timing as RunnerTiming
-from worker.protocol import MAX_ITEMS, MAX_POLL_S
+from worker.protocol import MAX_ITEMS, MAX_POLL_S, MAX_POOLS
 from worker.timing import Timing as WorkerTiming
 
 NAME: Final = re.compile(r"[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?")
@@ -173,6 +173,8 @@ def load_worker(path: Path) -> WorkerConfig:
     _named(file, ("name",), form.name)
     if not form.pools:
         raise file.mistake(("pools",), 'pools is empty; name at least one, such as ["default"]')
+    if len(form.pools) > MAX_POOLS:
+        raise file.mistake(("pools",), f"pools names {len(form.pools)}; a worker serves at most {MAX_POOLS}")
     for i, pool in enumerate(form.pools):
         _named(file, ("pools", i), pool)
     if not 1 <= form.slots <= MAX_ITEMS:

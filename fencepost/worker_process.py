@@ -53,6 +53,7 @@ async def _work(config: WorkerConfig, ledger: Ledger, clock: SystemClock, random
             clock=clock,
             randomness=randomness,
             timing=config.timing,
+            pools=config.pools,
         )
         on_signal(worker.drain)
         _log.info("working", incarnation=worker.incarnation, ledger=ledger.id, slots=config.slots)

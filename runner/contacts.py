@@ -31,7 +31,8 @@ class Contact:
     """The newest poll of one worker.
 
     Attributes:
-        pools: the pools its credential is bound to; None for all.
+        pools: those of its credential that it serves; None for all.
+        namespaces: the tenants that it is bound to; None for all.
         held: its ledger's rows by attempt.
         complete: whether `held` lists all of them (a full list may have been cut).
         epoch: the owner epoch of the last reply this incarnation had got.
@@ -41,6 +42,7 @@ class Contact:
 
     worker: str
     pools: frozenset[str] | None
+    namespaces: frozenset[str] | None
     incarnation: str
     ledger: str
     life: int
@@ -116,7 +118,15 @@ class Contacts:
         return self._contacts.get(worker)
 
     def hear(
-        self, worker: str, pools: frozenset[str] | None, poll: Poll, *, served_s: float, mono_s: float, contact_s: float
+        self,
+        worker: str,
+        pools: frozenset[str] | None,
+        namespaces: frozenset[str] | None,
+        poll: Poll,
+        *,
+        served_s: float,
+        mono_s: float,
+        contact_s: float,
     ) -> Contact | None:
         """Take in a poll; returns the contact, or None for a poll older than one heard before.
 
@@ -136,7 +146,8 @@ class Contacts:
         held = {(row.run_id, row.attempt): row for row in poll.held}
         contact = Contact(
             worker=worker,
-            pools=pools,
+            pools=_served(pools, poll),
+            namespaces=namespaces,
             incarnation=poll.incarnation,
             ledger=poll.ledger,
             life=poll.life,
@@ -191,6 +202,13 @@ class Contacts:
         """Keep the asks of open attempts only."""
         keep = set(open_keys)
         self.asks = {key: ask for key, ask in self.asks.items() if key in keep}
+
+
+def _served(pools: frozenset[str] | None, poll: Poll) -> frozenset[str] | None:
+    """Return the pools of a credential that this process serves: it may narrow them, never add any."""
+    if poll.pools is None:
+        return pools
+    return frozenset(poll.pools) if pools is None else pools.intersection(poll.pools)
 
 
 def _refuse_unless_newer(known: Contact, poll: Poll, *, silent_s: float, contact_s: float) -> None:

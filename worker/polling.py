@@ -46,6 +46,7 @@ class Poller:
         self,
         *,
         slots: int,
+        pools: Collection[str] | None,
         ledger: Ledger,
         admission: Admission,
         life: Incarnation,
@@ -55,6 +56,7 @@ class Poller:
         hands: Hands,
     ) -> None:
         self._slots = slots
+        self._pools = None if pools is None else sorted(pools)
         self._ledger = ledger
         self._admission = admission
         self._life = life
@@ -109,6 +111,7 @@ class Poller:
             slots=0 if self._closed else max(0, room),
             held=[held(row, self._life.id) for row in rows[:MAX_ITEMS]],
             wait_s=self._timing.poll_wait_s,
+            pools=self._pools,
         )
 
     async def _ask(self, message: Poll) -> PollReply | None:

@@ -13,6 +13,7 @@ VERSION: Final = 1
 MAX_ITEMS: Final = 1_000
 MAX_BODY_BYTES: Final = 1 << 20
 MAX_POLL_S: Final = 5.0
+MAX_POOLS: Final = 100
 MAX_TAIL_BYTES: Final = 1024
 
 LARGEST: Final = (1 << 53) - 1  # what every JSON reader keeps exactly
@@ -109,6 +110,7 @@ class Poll(Struct, frozen=True):
         epoch: the owner epoch of the last reply this incarnation got, 0 before the first; the owner trusts the
             absence of a row in `held` only if this is its own epoch.
         slots: how many more attempts it would take now.
+        pools: those that this process serves, of those that its credential is for; None for all of them.
         wait_s: how long the owner may hold the reply back if nothing is new, at most `MAX_POLL_S`.
     """
 
@@ -121,6 +123,7 @@ class Poll(Struct, frozen=True):
     slots: Annotated[int, Meta(ge=0, le=MAX_ITEMS)]
     held: Annotated[list[Held], Meta(max_length=MAX_ITEMS)]
     wait_s: Annotated[float, Meta(ge=0, le=MAX_POLL_S)] = 0.0
+    pools: Annotated[list[Id], Meta(max_length=MAX_POOLS)] | None = None
 
 
 class Stop(Struct, frozen=True):

@@ -1,8 +1,9 @@
 """The worker: contact, asks, reports and running invocations, as tasks of one group."""
 
 import asyncio
-from collections.abc import KeysView
+from collections.abc import Collection, KeysView
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 import structlog
@@ -44,8 +45,11 @@ class Worker:
         clock: Clock,
         randomness: Randomness,
         timing: Timing,
+        pools: Collection[str] | None = None,
     ) -> None:
         """Take over an open ledger, whose worker this is; the caller closes it after `run`.
+
+        It serves `pools` of those that its credential is for (None: all), `slots` attempts at once.
 
         Raises:
             ValueError: slots is not between 1 and `MAX_ITEMS` (a configuration fault: stops start-up).
@@ -64,16 +68,14 @@ class Worker:
         self._drain_s: float | None = timing.drain_s
         self._group: asyncio.TaskGroup | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-
-        def backoff() -> Backoff:
-            return Backoff(randomness, first_s=timing.backoff_first_s, most_s=timing.backoff_most_s)
-
+        backoff = partial(Backoff, randomness, first_s=timing.backoff_first_s, most_s=timing.backoff_most_s)
         self._asker = Asker(admission, life, backoff())
         self._reporter = Reporter(
             ledger=ledger, admission=admission, life=life, backoff=backoff(), clock=clock, timing=timing
         )
         self._poller = Poller(
             slots=slots,
+            pools=pools,
             ledger=ledger,
             admission=admission,
             life=life,

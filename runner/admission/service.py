@@ -63,6 +63,7 @@ class Admission:
         contact = tenure.contacts.hear(
             worker,
             principal.pools,
+            principal.namespaces,
             message,
             served_s=tenure.served.served_s,
             mono_s=mono_s,
@@ -94,7 +95,7 @@ class Admission:
             ask = Ask(item.binding.incarnation, message.number, tenure.served.served_s)
             if item.binding.worker == principal.name:
                 tenure.contacts.asked(key, ask)
-        results = await self._runner.submit_all([permit_op(principal.name, item) for item in message.items])
+        results = await self._runner.submit_all([permit_op(principal, item) for item in message.items])
         return answers(results, refused="denied")
 
     async def fences(self, principal: Principal, message: Fences) -> Answers | NotOwner:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from types import MappingProxyType
 from typing import Final, assert_never
 
+from cluster.bearer import Principal
 from runner.checkpoint.ops import (
     AcceptOp,
     AdmitOp,
@@ -43,9 +44,19 @@ _FINAL: Final[MappingProxyType[str, AnswerKind]] = MappingProxyType(
 )
 
 
-def permit_op(worker: str, request: PermitRequest) -> AdmitOp:
+def permit_op(who: Principal, request: PermitRequest) -> AdmitOp:
     """Return the operation of a permit request; the worker is whoever authenticated, whatever the binding says."""
-    return AdmitOp(worker=worker, binding=request.binding, reservation=request.reservation)
+    return AdmitOp(
+        worker=who.name,
+        binding=request.binding,
+        reservation=request.reservation,
+        pools=_names(who.pools),
+        namespaces=_names(who.namespaces),
+    )
+
+
+def _names(names: frozenset[str] | None) -> tuple[str, ...] | None:
+    return None if names is None else tuple(sorted(names))
 
 
 def fence_op(worker: str, request: FenceRequest) -> FenceOp:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, assert_never
+from typing import Final, Literal, assert_never
 
 from runner.calendar.trigger import instants_ms
 from runner.checkpoint.ops import Cron, Every, Missed
@@ -11,6 +11,9 @@ LATENESS_MS: Final = 60_000
 WINDOW_MS: Final = 3_600_000
 # One call stays within some milliseconds of work; a minutely schedule that was down for 30 days takes nine calls.
 MAX_COUNTED: Final = 5_000
+
+Unrun = Literal["restored", "frozen"]
+"""Why instants become no run, whatever policy says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,38 @@ def plan(trigger: Cron | Every, timezone: str, anchor_ms: int, watermark_ms: int
             assert_never(trigger)
 
 
+def skip(trigger: Cron | Every, timezone: str, anchor_ms: int, watermark_ms: int, until_ms: int, reason: Unrun) -> Plan:
+    """Return every instant in `(watermark_ms, until_ms]` as not run; bounded as `plan` is.
+
+    Raises:
+        BadExpression: as `next_after`.
+    """
+    if until_ms <= watermark_ms:
+        return Plan(watermark_ms, (), ())
+    match trigger:
+        case Every(interval_s=interval_s):
+            late, reached_ms = _late_every(interval_s * 1000, anchor_ms, watermark_ms, until_ms), until_ms
+        case Cron():
+            late, reached_ms = _late_cron(instants_ms(trigger, timezone, watermark_ms), until_ms)
+        case _:
+            assert_never(trigger)
+    return Plan(reached_ms, () if late is None else _missed(late.first_ms, late.last_ms, late.count, reason), ())
+
+
+def _late_cron(ahead: Iterator[int], until_ms: int) -> tuple[Late | None, int]:
+    """Return the instants up to `until_ms`, `MAX_COUNTED` at most, and how far that reaches."""
+    late: Late | None = None
+    for at_ms in ahead:
+        if at_ms > until_ms:
+            break
+        late = (
+            Late(1, at_ms, at_ms, at_ms) if late is None else Late(late.count + 1, late.first_ms, late.last_ms, at_ms)
+        )
+        if late.count == MAX_COUNTED:
+            return late, at_ms
+    return late, until_ms
+
+
 def _decide(late: Late | None, recent: tuple[int, ...], now_ms: int) -> Plan:
     if late is None:
         return Plan(now_ms, (), recent)
@@ -72,8 +107,8 @@ def _decide(late: Late | None, recent: tuple[int, ...], now_ms: int) -> Plan:
     return Plan(now_ms, _missed(late.first_ms, late.last_but_one_ms, late.count - 1), (late.last_ms,))
 
 
-def _missed(first_ms: int, last_ms: int, count: int) -> tuple[Missed, ...]:
-    return (Missed(first_ms, last_ms, count, "missed_window"),) if count else ()
+def _missed(first_ms: int, last_ms: int, count: int, reason: Unrun | None = None) -> tuple[Missed, ...]:
+    return (Missed(first_ms, last_ms, count, reason or "missed_window"),) if count else ()
 
 
 def _plan_cron(ahead: Iterator[int], edge_ms: int, now_ms: int) -> Plan:

@@ -60,6 +60,8 @@ def claim(commit: Commit, op: ClaimOp) -> OpResult:
         pool=run.pool,
         digest=run.digest,
         authorities=frozenset(op.authorities),
+        namespace=run.namespace,
+        namespaces=_set(op.namespaces),
     )
     existing = next((attempt for attempt in case.attempts if attempt.n == op.attempt), None)
     facts = _claim_facts(commit, run, case, op)
@@ -93,6 +95,8 @@ def admit(commit: Commit, op: AdmitOp) -> OpResult:
         stored=binding_of(commit.head, run, attempt),
         reservation=op.reservation,
         token=fencing_token(commit.head.generation, counter),
+        pools=_set(op.pools),
+        namespaces=_set(op.namespaces),
     )
     retired = queries.is_retired(commit.db, attempt.worker, attempt.incarnation)
     facts = words.Facts(run_state=run.state, due_ms=run.not_before_ms, retired=retired, frozen=commit.head.frozen)
@@ -141,6 +145,10 @@ def _claim_facts(commit: Commit, run: Run, case: runs_of.Case, op: ClaimOp) -> w
         retired=queries.is_retired(commit.db, op.worker, op.incarnation),
         frozen=commit.head.frozen,
     )
+
+
+def _set(names: tuple[str, ...] | None) -> frozenset[str] | None:
+    return None if names is None else frozenset(names)
 
 
 def _denied(decision: words.Decision) -> OpResult:

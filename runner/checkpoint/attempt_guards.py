@@ -20,13 +20,14 @@ CLAIM_GUARDS: Final = (
 )
 ADMIT_GUARDS: Final = (
     Reason.BINDING_DIFFERS,
+    Reason.AUTHORITY_DIFFERS,
     Reason.FENCED,
     Reason.INCARNATION_RETIRED,
     Reason.FROZEN,
     Reason.NOT_DUE,
     Reason.RUN_CANCELLING,
 )
-REPEATED_ADMIT_GUARDS: Final = (Reason.ALREADY_PERMITTED, Reason.INCARNATION_RETIRED)
+REPEATED_ADMIT_GUARDS: Final = (Reason.ALREADY_PERMITTED, Reason.AUTHORITY_DIFFERS, Reason.INCARNATION_RETIRED)
 ATTEST_GUARDS: Final = (Reason.STILL_STOPPING, Reason.INCOMPLETE, Reason.ROW_CHANGED)
 
 
@@ -57,7 +58,7 @@ def _against_claim(guard: Reason, claim: words.Claim, facts: Facts, now_ms: int)
         Reason.WINDOW_PASSED: facts.closing_ms is not None and now_ms >= facts.closing_ms,
         Reason.SLOT_HELD: not facts.slot_free_or_own,
         Reason.POOL_FULL: not facts.capacity_free,
-        Reason.AUTHORITY_DIFFERS: claim.pool not in claim.authorities,
+        Reason.AUTHORITY_DIFFERS: claim.pool not in claim.authorities or _outside(claim.namespace, claim.namespaces),
         Reason.INCARNATION_RETIRED: facts.retired,
         Reason.FROZEN: facts.frozen,
     }
@@ -67,6 +68,8 @@ def _against_claim(guard: Reason, claim: words.Claim, facts: Facts, now_ms: int)
 def _against_admit(guard: Reason, attempt: Attempt, admit: words.Admit, facts: Facts, now_ms: int) -> bool:
     against = {
         Reason.BINDING_DIFFERS: admit.asked != admit.stored,
+        Reason.AUTHORITY_DIFFERS: _outside(admit.stored.authority, admit.pools)
+        or _outside(admit.stored.namespace, admit.namespaces),
         Reason.FENCED: attempt.fenced,
         Reason.INCARNATION_RETIRED: facts.retired,
         Reason.FROZEN: facts.frozen,
@@ -75,6 +78,10 @@ def _against_admit(guard: Reason, attempt: Attempt, admit: words.Admit, facts: F
         Reason.ALREADY_PERMITTED: admit.asked != admit.stored or admit.reservation != attempt.reservation,
     }
     return against[guard]
+
+
+def _outside(name: str, allowed: frozenset[str] | None) -> bool:
+    return allowed is not None and name not in allowed
 
 
 def _against_attest(guard: Reason, attempt: Attempt, attest: words.Attest) -> bool:

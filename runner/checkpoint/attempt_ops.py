@@ -6,7 +6,12 @@ from worker.protocol import Binding
 
 
 class ClaimOp(Struct, frozen=True, tag="claim"):
-    """Bind the next attempt of a Pending run to a worker's incarnation."""
+    """Bind the next attempt of a Pending run to a worker's incarnation.
+
+    Attributes:
+        authorities: the pools that the worker's credential is for.
+        namespaces: the tenants that it is for; None for all.
+    """
 
     run_id: str
     attempt: int
@@ -14,14 +19,22 @@ class ClaimOp(Struct, frozen=True, tag="claim"):
     incarnation: str
     ledger: str
     authorities: tuple[str, ...]
+    namespaces: tuple[str, ...] | None = None
 
 
 class AdmitOp(Struct, frozen=True, tag="admit"):
-    """Grant the one permit of an attempt to exactly the stored claim and one reservation."""
+    """Grant the one permit of an attempt to exactly the stored claim and one reservation.
+
+    Attributes:
+        pools: what the credential that asks is for now, whatever it was at the claim; None for all.
+        namespaces: likewise.
+    """
 
     worker: str
     binding: Binding
     reservation: str
+    pools: tuple[str, ...] | None = None
+    namespaces: tuple[str, ...] | None = None
 
 
 class FenceOp(Struct, frozen=True, tag="fence"):

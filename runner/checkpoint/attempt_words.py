@@ -30,6 +30,8 @@ class Claim:
     pool: str
     digest: str
     authorities: frozenset[str]
+    namespace: str
+    namespaces: frozenset[str] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +42,16 @@ class Admit:
         asked: the binding that the worker sent.
         stored: the binding as the checkpoint's own rows state it.
         token: fencing token of the permit, if it is granted now.
+        pools: what the asking credential is for; None for all.
+        namespaces: likewise.
     """
 
     asked: Binding
     stored: Binding
     reservation: str
     token: int
+    pools: frozenset[str] | None = None
+    namespaces: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from runner.checkpoint import queries
 from runner.checkpoint.birth import Birth, planned_run
 from runner.checkpoint.carrying import insert_run
 from runner.checkpoint.commit import Cause, Commit
+from runner.checkpoint.freezing import FROZEN
 from runner.checkpoint.ops import Materialise, Missed
 from runner.checkpoint.records import RunState, Schedule
 from runner.checkpoint.results import OpResult
@@ -68,6 +69,10 @@ def _refusal(commit: Commit, schedule: Schedule, op: Materialise) -> str | None:
         return "stale_plan"
     if op.until_ms > commit.now_ms:
         return "not_yet"
+    if commit.head.frozen and (op.due or any(missed.reason != FROZEN for missed in op.missed)):
+        return FROZEN  # an edit still puts on record what it keeps from running
+    if op.due and commit.head.restored_ms is not None and op.due[0] <= commit.head.restored_ms:
+        return "restored"
     return None if _is_in_order(op) else "malformed_plan"
 
 

@@ -16,14 +16,14 @@ from runner.checkpoint.schema import HOLDING, OPEN
 from worker.protocol import CommandTarget
 
 ATTEMPT_COLUMNS: Final = ", ".join(f"attempts.{field.name}" for field in fields(Attempt))
-_RUN_COLUMNS: Final = ", ".join(
+RUN_COLUMNS: Final = ", ".join(
     "schedules.slot_run_id IS runs.run_id" if field.name == "holds_slot" else f"runs.{field.name}"
     for field in fields(Run)
 )
 _HEAD: Final = (
     "SELECT cluster_id, generation, epoch, owner, revision, now_ms, token_counter, frozen, restored_ms FROM head"
 )
-_RUNS: Final = f"SELECT {_RUN_COLUMNS} FROM runs JOIN schedules USING (schedule_id)"
+_RUNS: Final = f"SELECT {RUN_COLUMNS} FROM runs JOIN schedules USING (schedule_id)"
 _ATTEMPTS: Final = f"SELECT {ATTEMPT_COLUMNS} FROM attempts"
 _SKIPS: Final = "SELECT schedule_id, namespace, schedule, first_ms, last_ms, count, reason, revision FROM skips"
 _SCHEDULES: Final = (
@@ -33,22 +33,6 @@ _SCHEDULES: Final = (
 _EVENTS: Final = (
     "SELECT revision, ordinal, at_ms, actor, run_id, attempt, op, from_state, to_state, why, evidence FROM events"
 )
-_FIRST_IN_LINE: Final = (
-    "SELECT line.run_id FROM runs AS line WHERE line.schedule_id = runs.schedule_id"
-    " AND line.ended_ms IS NULL AND line.state = 'Pending' ORDER BY line.run_id LIMIT 1"
-)
-_POOL_IS_FULL: Final = (
-    f"(SELECT COUNT(*) FROM attempts WHERE authority = runs.pool AND {HOLDING})"
-    " >= (SELECT capacity FROM pools WHERE name = runs.pool)"
-)
-_CLAIMABLE: Final = f"""{_RUNS}
-    WHERE runs.state = 'Pending' AND runs.not_before_ms <= :now_ms
-      AND (runs.closing_ms IS NULL OR runs.closing_ms > :now_ms)
-      AND (schedules.slot_run_id = runs.run_id
-           OR (schedules.slot_run_id IS NULL AND runs.run_id = ({_FIRST_IN_LINE})))
-      AND NOT EXISTS (SELECT 1 FROM attempts WHERE attempts.run_id = runs.run_id AND {HOLDING})
-      AND NOT {_POOL_IS_FULL}
-    ORDER BY runs.run_id LIMIT :limit"""
 
 _spec_decoder = msgspec.json.Decoder(ScheduleSpec)
 _target_decoder = msgspec.json.Decoder(CommandTarget)
@@ -63,13 +47,13 @@ def head(db: sqlite3.Connection) -> Head:
 
 
 def schedules(db: sqlite3.Connection) -> list[Schedule]:
-    """Return all schedules, by namespace and name."""
+    """Return all schedules that are not deleted, by namespace and name."""
     return list(each_schedule(db))
 
 
 def each_schedule(db: sqlite3.Connection) -> Iterator[Schedule]:
-    """Read all schedules now, by namespace and name, and decode each only as it is taken."""
-    return map(_schedule, db.execute(f"{_SCHEDULES} ORDER BY namespace, name").fetchall())
+    """Read all schedules that are not deleted now, by namespace and name, and decode each only as it is taken."""
+    return map(_schedule, db.execute(f"{_SCHEDULES} WHERE deleted_ms IS NULL ORDER BY namespace, name").fetchall())
 
 
 def enabled_ids(db: sqlite3.Connection) -> list[str]:
@@ -78,7 +62,7 @@ def enabled_ids(db: sqlite3.Connection) -> list[str]:
 
 
 def schedule_named(db: sqlite3.Connection, namespace: str, name: str) -> Schedule | None:
-    """Return the schedule of a name, or None."""
+    """Return the schedule of a name, or its tombstone, or None."""
     row = db.execute(f"{_SCHEDULES} WHERE namespace = ? AND name = ?", (namespace, name)).fetchone()
     return None if row is None else _schedule(row)
 
@@ -94,10 +78,17 @@ def has_schedule(db: sqlite3.Connection, schedule_id: str) -> bool:
     return db.execute("SELECT 1 FROM schedules WHERE schedule_id = ?", (schedule_id,)).fetchone() is not None
 
 
+def open_runs(db: sqlite3.Connection, schedule_id: str) -> int:
+    """Return how many runs of a schedule have not ended."""
+    open_ones = "SELECT COUNT(*) FROM runs WHERE schedule_id = ? AND ended_ms IS NULL"
+    count: int = db.execute(open_ones, (schedule_id,)).fetchone()[0]
+    return count
+
+
 def run(db: sqlite3.Connection, run_id: str) -> Run | None:
     """Return one run, or None."""
     row = db.execute(f"{_RUNS} WHERE runs.run_id = ?", (run_id,)).fetchone()
-    return None if row is None else _run(row)
+    return None if row is None else run_of(row)
 
 
 def attempts(db: sqlite3.Connection, run_id: str) -> list[Attempt]:
@@ -141,11 +132,6 @@ def is_retired(db: sqlite3.Connection, worker: str, incarnation: str) -> bool:
     return found.fetchone() is not None
 
 
-def claimable(db: sqlite3.Connection, now_ms: int, limit: int) -> list[Run]:
-    """Return Pending runs that a claim would be granted for now, pools' remaining capacity aside; oldest first."""
-    return [_run(row) for row in db.execute(_CLAIMABLE, {"now_ms": now_ms, "limit": limit})]
-
-
 def open_attempts(db: sqlite3.Connection) -> list[Attempt]:
     """Return the attempts that have a deadline: Claimed, Admitted, Accepted, Cancelling; by run and attempt."""
     return [_attempt(row) for row in db.execute(f"{_ATTEMPTS} WHERE {OPEN} ORDER BY run_id, n")]
@@ -167,6 +153,11 @@ def stops(db: sqlite3.Connection, worker: str) -> list[Attempt]:
     return [_attempt(row) for row in rows]
 
 
+def attempts_where(db: sqlite3.Connection, condition: str, values: Sequence[object] = ()) -> Iterator[Attempt]:
+    """Yield attempts by a condition of this package, its order included; read as they are taken."""
+    return map(_attempt, db.execute(f"{_ATTEMPTS} WHERE {condition}", values))
+
+
 def closing(db: sqlite3.Connection, now_ms: int, limit: int) -> list[str]:
     """Return the Pending runs whose closing instant has passed, the longest past first."""
     rows = db.execute(
@@ -183,7 +174,7 @@ def runs(
     """Return runs and skipped ranges, newest instant first."""
     where, values = _where({"runs.schedule_id": schedule_id, "runs.state": None if state is None else state.value})
     rows = db.execute(f"{_RUNS} {where} ORDER BY runs.run_id DESC LIMIT ?", (*values, limit))
-    found: list[Run | SkipRange] = [_run(row) for row in rows]
+    found: list[Run | SkipRange] = [run_of(row) for row in rows]
     if state in {None, RunState.SKIPPED}:
         where, values = _where({"schedule_id": schedule_id})
         order = "ORDER BY last_ms DESC, schedule_id LIMIT ?"
@@ -253,7 +244,8 @@ def _attempt(row: Sequence[Any]) -> Attempt:
     return Attempt(*values)
 
 
-def _run(row: Sequence[Any]) -> Run:
+def run_of(row: Sequence[Any]) -> Run:
+    """Return the record of a row of `RUN_COLUMNS`."""
     values = list(row)
     values[_RUN_STATE] = RunState(values[_RUN_STATE])
     for at in _RUN_FLAGS:

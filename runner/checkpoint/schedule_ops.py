@@ -115,7 +115,7 @@ class Missed(Struct, frozen=True):
     first_ms: int
     last_ms: int
     count: int
-    reason: Literal["missed_window", "restored"]
+    reason: Literal["missed_window", "restored", "frozen"]
 
 
 class Materialise(Struct, frozen=True, tag="materialise"):

@@ -11,8 +11,10 @@ from runner.checkpoint import queries
 from runner.checkpoint.birth import Birth, manual_run
 from runner.checkpoint.carrying import insert_run
 from runner.checkpoint.commit import Cause, Commit
+from runner.checkpoint.deleting import NO_SUCH_SCHEDULE
+from runner.checkpoint.freezing import FROZEN
 from runner.checkpoint.ops import Apply, Every, PoolSpec, ScheduleSpec, SetEnabled, Trigger
-from runner.checkpoint.payload import MAX_TARGET_BYTES, digest_of, target_bytes
+from runner.checkpoint.payload import MAX_TARGET_BYTES, digest_of, forget_unused, keep, target_bytes
 from runner.checkpoint.records import Schedule
 from runner.checkpoint.results import OpResult
 
@@ -21,7 +23,7 @@ MAX_SCHEDULES: Final = 1_000
 MAX_POOLS: Final = 100
 DEFAULT_POOL: Final = "default"
 DEFAULT_POOL_LIMIT: Final = 64
-NO_SUCH_SCHEDULE: Final = "no_such_schedule"
+DELETED: Final = "schedule_deleted"
 
 _NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?")
 _INSERT_SCHEDULE: Final = (
@@ -30,7 +32,9 @@ _INSERT_SCHEDULE: Final = (
 )
 _UPDATE_SCHEDULE: Final = (
     "UPDATE schedules SET spec = ?, digest = ?, definition_revision = ?,"
-    " watermark_ms = ?, anchor_ms = ?, revision = ?, tail_skip_ms = NULL WHERE schedule_id = ?"
+    " watermark_ms = ?, anchor_ms = ?, revision = ?, tail_skip_ms = NULL,"
+    # What was deleted comes back as a new one would: enabled. Any other keeps its switch.
+    " enabled = enabled OR deleted_ms IS NOT NULL, deleted_ms = NULL WHERE schedule_id = ?"
 )
 
 _encoder = msgspec.json.Encoder(order="deterministic")
@@ -66,9 +70,9 @@ def set_enabled(commit: Commit, op: SetEnabled) -> OpResult:
     schedule = queries.schedule_named(commit.db, op.namespace, op.name)
     if schedule is None:
         return OpResult("refused", NO_SUCH_SCHEDULE)
-    open_runs = commit.db.execute(
-        "SELECT COUNT(*) FROM runs WHERE schedule_id = ? AND ended_ms IS NULL", (schedule.schedule_id,)
-    ).fetchone()[0]
+    if schedule.deleted_ms is not None:
+        return OpResult("refused", DELETED)
+    open_runs = queries.open_runs(commit.db, schedule.schedule_id)
     detail = {"schedule_id": schedule.schedule_id, "enabled": op.enabled, "open_runs": open_runs}
     if schedule.enabled is op.enabled:
         return OpResult("done", detail={**detail, "unchanged": True})
@@ -86,9 +90,13 @@ def set_enabled(commit: Commit, op: SetEnabled) -> OpResult:
 
 def trigger(commit: Commit, op: Trigger) -> OpResult:
     """Create a manual run now; its trigger id is the operation key. Overlap applies to it as to any other run."""
+    if commit.head.frozen:
+        return OpResult("refused", FROZEN)
     schedule = queries.schedule_named(commit.db, op.namespace, op.name)
     if schedule is None:
         return OpResult("refused", NO_SUCH_SCHEDULE)
+    if schedule.deleted_ms is not None:
+        return OpResult("refused", DELETED)
     key = op.operation.key
     used = "SELECT run_id FROM runs WHERE schedule_id = ? AND trigger_id = ?"
     if commit.db.execute(used, (schedule.schedule_id, key)).fetchone() is not None:
@@ -159,7 +167,7 @@ def _put_schedule(commit: Commit, edit: _Edit, principal: str) -> dict[str, Any]
     spec, stored = edit.spec, edit.stored
     if stored is not None:
         spec = msgspec.structs.replace(spec, schedule_id=stored.schedule_id)
-    outcome = "created" if stored is None else "unchanged" if stored.spec == spec else "changed"
+    outcome = _outcome(spec, stored)
     if outcome != "unchanged":
         _write_schedule(commit, spec, stored, edit.target)
         why = f"{spec.namespace}/{spec.name}"
@@ -168,11 +176,20 @@ def _put_schedule(commit: Commit, edit: _Edit, principal: str) -> dict[str, Any]
     return {**named, "outcome": outcome}
 
 
+def _outcome(spec: ScheduleSpec, stored: Schedule | None) -> str:
+    if stored is None:
+        return "created"
+    if stored.deleted_ms is not None:
+        return "revived"
+    return "unchanged" if stored.spec == spec else "changed"
+
+
 def _write_schedule(commit: Commit, spec: ScheduleSpec, stored: Schedule | None, target: bytes) -> None:
     digest, now_ms = digest_of(target), commit.now_ms
     # An instant counts only if it is later than the revision of the definition that plans it.
     watermark_ms = now_ms if stored is None else max(stored.watermark_ms, now_ms)
-    keeps_anchor = stored is not None and isinstance(spec.trigger, Every) and stored.spec.trigger == spec.trigger
+    keeps_anchor = stored is not None and stored.deleted_ms is None and stored.spec.trigger == spec.trigger
+    keeps_anchor = keeps_anchor and isinstance(spec.trigger, Every)
     anchor_ms = stored.anchor_ms if stored is not None and keeps_anchor else -(-now_ms // 1000) * 1000
     defined = (_encoder.encode(spec), digest)
     planned = (commit.revision, watermark_ms, anchor_ms, commit.revision)
@@ -181,6 +198,8 @@ def _write_schedule(commit: Commit, spec: ScheduleSpec, stored: Schedule | None,
         commit.db.execute(_INSERT_SCHEDULE, (*named, *defined, *planned))
     else:
         commit.db.execute(_UPDATE_SCHEDULE, (*defined, *planned, spec.schedule_id))
-    if stored is None or stored.spec.target != spec.target:
-        commit.db.execute("INSERT OR IGNORE INTO payloads VALUES (?, ?)", (digest, target))
+    if stored is None or stored.digest != digest:
+        keep(commit.db, digest, target)
+    if stored is not None and stored.digest != digest:
+        forget_unused(commit.db, stored.digest)
     commit.note(f"schedule:{spec.schedule_id}")

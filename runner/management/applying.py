@@ -10,10 +10,11 @@ from cluster.bearer import Principal
 from cluster.problem import Problem
 from runner.calendar import BadExpression, check_trigger
 from runner.checkpoint import queries
-from runner.checkpoint.ops import Apply, Cron, Every, Operation, PoolSpec, Retry, ScheduleSpec
+from runner.checkpoint.ops import Apply, Cron, Every, Operation, PoolSpec, ScheduleSpec
 from runner.management.authorization import demand
 from runner.management.bodies import ApplyBody, ScheduleBody
 from runner.management.forms import PreviewForm
+from runner.management.policies import BadPolicy, retention_of, retry_of
 from worker.protocol import CommandTarget
 
 MAX_TARGET_BYTES: Final = 64 << 10
@@ -43,7 +44,7 @@ def preview(db: sqlite3.Connection, body: ApplyBody) -> PreviewForm:
     """
     limits = queries.pool_limits(db)
     known = limits.keys() | {pool.name for pool in body.pools}
-    creates, changes, unchanged = [], [], []
+    creates, changes, revives, unchanged = [], [], [], []
     for each in body.schedules:
         title = f"{each.namespace}/{each.name}"
         if each.pool not in known:
@@ -56,13 +57,17 @@ def preview(db: sqlite3.Connection, body: ApplyBody) -> PreviewForm:
         row = queries.schedule_named(db, each.namespace, each.name)
         if row is None:
             creates.append(title)
+        elif row.deleted_ms is not None:
+            revives.append(title)
         elif _spec(each, row.spec.schedule_id) == row.spec:
             unchanged.append(title)
         else:
             changes.append(title)
     pools = [pool.name for pool in body.pools if limits.get(pool.name) != pool.limit]
     new_pools = [name for name in pools if name not in limits]
-    return PreviewForm(creates=creates, changes=changes, unchanged=unchanged, pools=pools, new_pools=new_pools)
+    return PreviewForm(
+        creates=creates, changes=changes, revives=revives, unchanged=unchanged, pools=pools, new_pools=new_pools
+    )
 
 
 def check(body: ApplyBody, principal: Principal) -> None:
@@ -116,8 +121,16 @@ def _check_schedule(each: ScheduleBody) -> None:
         check_trigger(_trigger(each), each.timezone)
     except BadExpression as fault:
         raise Unusable(thing, str(fault)) from fault
-    _within(thing, "retry.attempts", each.retry.attempts)
+    _check_policies(thing, each)
     _check_command(thing, each.command)
+
+
+def _check_policies(thing: str, each: ScheduleBody) -> None:
+    try:
+        retention_of(each.retention_s)
+        retry_of(each.retry)
+    except BadPolicy as fault:
+        raise Unusable(thing, f"{'.'.join(fault.keys)}: {fault}") from fault
 
 
 def _check_command(thing: str, command: CommandTarget) -> None:
@@ -152,6 +165,7 @@ def _spec(each: ScheduleBody, schedule_id: str) -> ScheduleSpec:
         overlap=each.overlap,
         pool=each.pool,
         on_unknown=each.on_unknown,
-        retry=Retry(each.retry.attempts),
+        retry=retry_of(each.retry),
+        retention_s=each.retention_s,
         target=each.command,
     )

@@ -19,11 +19,15 @@ ALLOWED: Final = MappingProxyType(
         "list": _EITHER,
         "show": _EITHER,
         "events": _EITHER,
+        "unknown": _EITHER,
         "apply": _OPERATOR,
         "enable": _OPERATOR,
         "disable": _OPERATOR,
+        "delete": _OPERATOR,
         "trigger": _OPERATOR,
         "cancel": _OPERATOR,
+        "freeze": _OPERATOR,
+        "unfreeze": _OPERATOR,
         "attest": frozenset({RECOVERY}),
         "voter replace": _OPERATOR,
     }
@@ -48,3 +52,18 @@ def demand(principal: Principal, namespace: str) -> None:
             f"The credential of {principal.name!r} is not for namespace {namespace!r}; use one that is.",
             "not_done",
         )
+
+
+def demand_all(principal: Principal, because: str, what: str) -> None:
+    """Return if the principal's credential is for all namespaces.
+
+    Args:
+        because: why no less will do, the beginning of a sentence.
+        what: what only such a credential may do.
+
+    Raises:
+        Problem: 403.
+    """
+    if principal.namespaces is not None:
+        detail = f"{because}; only a credential for all namespaces may {what}."
+        raise Problem(403, "Forbidden", detail, "not_done")

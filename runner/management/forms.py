@@ -94,10 +94,50 @@ class EventForm(Struct, frozen=True, kw_only=True, rename={"from_state": "from",
     why: str | None
 
 
+class RetryForm(Struct, frozen=True):
+    """A retry policy, as a body states it."""
+
+    attempts: int
+    backoff_ms: int
+    factor: float
+    max_ms: int
+    on_exit_codes: list[int] | None
+
+
+class UnknownForm(Struct, frozen=True, kw_only=True):
+    """One attempt that a human may attest, as `unknown` lists it.
+
+    Attributes:
+        state: `Unknown`, or `Cancelling` (whose stop stays unconfirmed).
+        worker: null, as `incarnation`, for a place that a restore made: no claim of it is on record.
+        since: when it came into its state; null if its trail is gone.
+        why: what is known of why, in words.
+        row_revision: what an attestation must name.
+    """
+
+    namespace: str
+    schedule: str
+    scheduled_for: str | None
+    run_id: str
+    run_state: str
+    attempt: int
+    state: str
+    superseded: bool
+    worker: str | None
+    incarnation: str | None
+    since: str | None
+    reason: str | None
+    why: str
+    permit: int | None
+    evidence: str
+    row_revision: int
+
+
 class ShowForm(Struct, frozen=True, kw_only=True):
     """One run with its trail.
 
     Attributes:
+        retry: the policy that it froze.
         not_before: no claim before this instant.
         events: newest first.
         unknown_because: what is known and what is not, in words; null if nothing is uncertain.
@@ -115,6 +155,7 @@ class ShowForm(Struct, frozen=True, kw_only=True):
     pool: str
     not_before: str
     attempts_allowed: int
+    retry: RetryForm
     holds_slot: bool
     created_at: str
     ended_at: str | None
@@ -139,6 +180,8 @@ class ScheduleForm(Struct, frozen=True, kw_only=True):
         cron: its expression, or null for an interval.
         every_s: its interval, or null for cron.
         anchor: what an interval counts from, null for cron.
+        attempts: launches in all, as `retry` says too.
+        retention_s: for how long ended runs are kept.
         next: the next planned instant, null while disabled or if none will come.
         slot_run_id: the run that owns the overlap slot, or null.
     """
@@ -155,6 +198,8 @@ class ScheduleForm(Struct, frozen=True, kw_only=True):
     pool: str
     on_unknown: str
     attempts: int
+    retry: RetryForm
+    retention_s: int
     next: PlannedForm | None
     planned_until: str
     slot_run_id: str | None
@@ -185,6 +230,13 @@ class WorkerForm(Struct, frozen=True):
     last_contact_s: float
 
 
+class FreezeForm(Struct, frozen=True):
+    """The freeze in force: since when, and by which principal."""
+
+    since: str
+    by: str
+
+
 class StatusForm(Struct, frozen=True, kw_only=True):
     """The asked voter's own view.
 
@@ -193,6 +245,7 @@ class StatusForm(Struct, frozen=True, kw_only=True):
         workers: null where only the owner knows.
         runs: state to instants.
         clock: `ok`, `clock_stepped` or `clock_behind`; null where only the owner knows.
+        frozen: null unless nothing is materialised, claimed or permitted.
         timing: every length of time in force, seconds.
         trouble: why the asked voter is not ready, in words; null while it can do its part.
     """
@@ -210,6 +263,7 @@ class StatusForm(Struct, frozen=True, kw_only=True):
     workers: list[WorkerForm] | None
     runs: dict[str, int]
     clock: str | None
+    frozen: FreezeForm | None
     timing: dict[str, float]
     trouble: str | None
 
@@ -218,6 +272,7 @@ class PreviewForm(Struct, frozen=True, kw_only=True):
     """What an apply would do, as `namespace/name` and pool names; `apply?dry_run=true` writes nothing.
 
     Attributes:
+        revives: those that were deleted and would come back, enabled, under the id they had.
         pools: those that would get another limit, new ones included.
         new_pools: those of them that do not exist yet.
     """
@@ -225,6 +280,7 @@ class PreviewForm(Struct, frozen=True, kw_only=True):
     dry_run: Literal[True] = True
     creates: list[str]
     changes: list[str]
+    revives: list[str]
     unchanged: list[str]
     pools: list[str]
     new_pools: list[str]

@@ -6,12 +6,13 @@ from typing import Final
 
 from cluster.bearer import Principal
 from cluster.problem import Problem
-from runner.checkpoint import queries
+from runner.checkpoint import queries, uncertain
+from runner.checkpoint.freezing import freeze_of
 from runner.checkpoint.records import Event, Run, RunState, SkipRange
 from runner.management.authorization import may_touch
-from runner.management.forms import EventForm, RangeForm, RunForm, ScheduleForm, ShowForm
-from runner.management.rows import event_form, range_form, run_form, schedule_form, show_form
-from runner.management.words import waits_for
+from runner.management.forms import EventForm, RangeForm, RunForm, ScheduleForm, ShowForm, UnknownForm
+from runner.management.rows import event_form, range_form, run_form, schedule_form, show_form, unknown_form
+from runner.management.words import waits_for, waits_for_unfreeze
 
 MOST_ROWS: Final = 1_000
 
@@ -59,6 +60,22 @@ def show(db: sqlite3.Connection, principal: Principal, run_id: str) -> ShowForm:
     return show_form(run, queries.attempts(db, run_id), events, _waits_for(db, run))
 
 
+def unknown(
+    db: sqlite3.Connection, principal: Principal, worker: str | None, incarnation: str | None, limit: int
+) -> list[UnknownForm]:
+    """Return what a human may attest, by worker and incarnation; of one worker or incarnation if they are named."""
+    found: list[UnknownForm] = []
+    for attempt in uncertain.each_attestable(db):
+        if worker not in {None, attempt.worker} or incarnation not in {None, attempt.incarnation}:
+            continue
+        run = queries.run(db, attempt.run_id)
+        if run is not None and may_touch(principal, run.namespace):
+            found.append(unknown_form(run, attempt, uncertain.last_moved_ms(db, attempt)))
+            if len(found) == limit:
+                break
+    return found
+
+
 def events(db: sqlite3.Connection, principal: Principal, run_id: str | None, limit: int) -> list[EventForm]:
     """Return the trail, newest first; for a principal of some namespaces, what it may see of the newest 1,000.
 
@@ -88,6 +105,9 @@ def visible_run(db: sqlite3.Connection, principal: Principal, run_id: str) -> Ru
 def _waits_for(db: sqlite3.Connection, run: Run) -> str | None:
     if run.state is not RunState.PENDING:
         return None
+    freeze = freeze_of(db)
+    if freeze is not None:
+        return waits_for_unfreeze(freeze)
     schedule = queries.schedule(db, run.schedule_id)
     line = queries.runs(db, schedule_id=run.schedule_id, state=RunState.PENDING, limit=MOST_ROWS)
     return waits_for(

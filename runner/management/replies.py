@@ -9,6 +9,7 @@ import msgspec
 from cluster.listener import Reply
 from cluster.outcome import NotApplied, Why
 from cluster.problem import CONTENT_TYPE, Problem
+from runner.checkpoint.attesting import MAX_ATTESTED
 from runner.checkpoint.results import OpResult
 from runner.checkpoint.scheduling import MAX_POOLS, MAX_SCHEDULES
 
@@ -30,21 +31,28 @@ UNPROCESSABLE: Final = frozenset(
         "out_of_range",
         "target_too_large",
         "too_many",
+        "too_many_attempts",
         "unknown_pool",
     }
 )
 WORDS: Final = MappingProxyType(
     {
+        "frozen": "the cluster is frozen: nothing is started until `fencepost unfreeze`; `fencepost status` says since when",
         "illegal_move": "that is not possible in the state it is in",
         "key_reused": "this Idempotency-Key was used for another request; use a fresh one",
         "key_too_old": "this Idempotency-Key is too old to tell a repeat by; use a fresh one",
+        "list_changed": "what can be attested of this incarnation is not what was listed; read the list again before attesting",
         "no_such_attempt": "the run has no such attempt; `fencepost show` lists those it has",
         "no_such_run": "there is no such run; `fencepost runs` lists them",
         "no_such_schedule": "there is no such schedule; `fencepost schedules` lists them",
+        "nothing_to_attest": "nothing of this incarnation is Unknown or stays unresolved; `fencepost unknown` lists what is",
         "row_changed": "the attempt has changed since it was read; read it again before attesting",
+        "schedule_deleted": "the schedule was deleted; apply it again to bring it back",
+        "still_open": "the end of some of its attempts is still awaited; attest an incarnation once all that it held is given up",
         "still_stopping": "its stop may still be confirmed; attest only what stays unresolved",
         "terminal": "the run has ended",
         "too_many": f"one apply takes at most {MAX_SCHEDULES} schedules and {MAX_POOLS} pools; split it",
+        "too_many_attempts": f"one statement takes at most {MAX_ATTESTED} attempts; attest some of them one by one first",
         "unknown_pool": "a schedule names a pool that neither the file nor the cluster has; add a [[pool]] or name one that exists",
     }
 )
@@ -56,10 +64,14 @@ def answered(form: object, *, stale_index: int | None = None) -> Reply:
     return Reply(body=msgspec.json.encode(form), headers=headers)
 
 
-def decided(result: OpResult) -> Reply:
-    """Return what the checkpoint decided about a change; a refusal is final, and certainly not done."""
+def decided(result: OpResult, says: Mapping[str, object] = MappingProxyType({})) -> Reply:
+    """Return what the checkpoint decided about a change; a refusal is final, and certainly not done.
+
+    Args:
+        says: what is said of every change of this kind that was done.
+    """
     if result.kind == "done":
-        return answered({**result.detail, "again": result.again})
+        return answered({**result.detail, **says, "again": result.again})
     reason = result.reason or result.kind
     status = 404 if reason.startswith("no_such_") else 422 if reason in UNPROCESSABLE else CONFLICT
     problem = {

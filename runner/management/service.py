@@ -154,7 +154,7 @@ class Management:
             said.warning("change of unknown outcome")
             raise uncertain("Leadership ended while the change was pending") from fault
         said.info("change decided", kind=result.kind, reason=result.reason, again=result.again)
-        return decided(result)
+        return decided(result, asked.says)
 
     async def _relay_change(self, request: Request) -> Reply:
         """Hand a change to the owner, once; whatever it answers is the answer."""

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Final
 
+from runner.checkpoint.freezing import Freeze
 from runner.checkpoint.records import Attempt, AttemptState, Pool, Run, RunState
 from runner.ids import instant_text
 
@@ -15,6 +16,7 @@ WHY: Final = MappingProxyType(
         "not_held": "its worker does not hold it (any more)",
         "incarnation_replaced": "its worker was started again and cannot observe it any more",
         "stop_deadline": "its worker did not confirm the stop in time",
+        "restored": "the checkpoint was restored from an image, and what happened since then is not known",
     }
 )
 
@@ -38,8 +40,19 @@ def unknown_because(run: Run, attempts: Sequence[Attempt]) -> str | None:
     return " ".join([*told, " and ".join(commands)])
 
 
+def why_uncertain(attempt: Attempt) -> str:
+    """Return why the outcome of an attempt cannot be confirmed, as a part of a sentence."""
+    reason = attempt.reason or "no report came"
+    return WHY.get(reason, reason.replace("_", " "))
+
+
 def waits_for(
-    run: Run, *, slot_run_id: str | None, first_in_line: str | None, pool: Pool | None, now_ms: int
+    run: Run,
+    *,
+    slot_run_id: str | None,
+    first_in_line: str | None,
+    pool: Pool | None,
+    now_ms: int,
 ) -> str | None:
     """Return what a Pending run waits for; None for any other run.
 
@@ -62,20 +75,25 @@ def waits_for(
     return f"a worker of pool {run.pool} that has room; `fencepost status` lists the workers"
 
 
+def waits_for_unfreeze(freeze: Freeze) -> str:
+    """Return what every Pending run waits for while the checkpoint is frozen."""
+    since = f"frozen since {instant_text(freeze.since_ms)} by {freeze.by}"
+    return f"`fencepost unfreeze`: {since}, and nothing is claimed meanwhile"
+
+
 def _is_uncertain(attempt: Attempt) -> bool:
     lost_stop = attempt.state is AttemptState.CANCELLING and attempt.unresolved
     return attempt.state is AttemptState.UNKNOWN or lost_stop
 
 
 def _attempt(attempt: Attempt) -> str:
-    reason = attempt.reason or "no report came"
-    why = WHY.get(reason, reason.replace("_", " "))
     wanted = (
         "was cancelled, and its stop is not confirmed" if attempt.state is AttemptState.CANCELLING else "is unknown"
     )
+    where = f" on worker {attempt.worker} (incarnation {attempt.incarnation})" if attempt.incarnation else ""
     return " ".join(
         [
-            f"Attempt {attempt.n} on worker {attempt.worker} (incarnation {attempt.incarnation}) {wanted}: {_sentence(why)}",
+            f"Attempt {attempt.n}{where} {wanted}: {_sentence(why_uncertain(attempt))}",
             _launch(attempt),
             *(["Evidence: " + _sentence("; ".join(attempt.evidence.splitlines()))] if attempt.evidence else []),
         ]

@@ -12,6 +12,7 @@ from tests.unit.checkpoint.book import Book, spec
 from worker.protocol import Binding
 
 Words = dict[str, str]
+PAUSES = {"backoff": "ms", "factor": "milli", "max": "ms"}
 
 
 class Telling:
@@ -36,15 +37,18 @@ class Telling:
         return f"done epoch={self.book.epoch}"
 
     def tell_apply(self, words: Words) -> str:
-        retry = ops.Retry(attempts=int(words.get("attempts", 1)))
+        codes = tuple(int(code) for code in words["codes"].split(",")) if "codes" in words else None
+        pauses = {f"{name}_{unit}": int(words[name]) for name, unit in PAUSES.items() if name in words}
+        retry = ops.Retry(attempts=int(words.get("attempts", 1)), on_exit_codes=codes, **pauses)
         trigger = ops.Every(interval_s=int(words.get("every", 1)))
-        schedule = spec(pool=words.get("pool", "default"), retry=retry, trigger=trigger)
+        schedule = spec(words.get("name", "tick"), pool=words.get("pool", "default"), retry=retry, trigger=trigger)
         sent = ops.Apply(operation=self._operation(words), pools=(), schedules=(schedule,))
         result = self.book.do(sent)
         return self._said(result, *(each["outcome"] for each in result.detail.get("schedules", ())))
 
     def tell_materialise(self, words: Words) -> str:
-        result = self.book.materialise(*(int(each) for each in words["due"].split(",")))
+        due = (int(each) for each in words["due"].split(","))
+        result = self.book.materialise(*due, name=words.get("name", "tick"))
         self.runs += result.detail.get("runs", ())
         made = [self._run_line(run_id) for run_id in result.detail.get("runs", ())]
         return "\n".join([self._said(result, f"overlap={result.detail.get('overlap', 0)}"), *made])
@@ -55,6 +59,13 @@ class Telling:
         if run_id is not None and run_id not in self.runs:
             self.runs.append(run_id)
         return self._said(result, *([self._run_line(run_id)] if run_id else []))
+
+    def tell_delete(self, words: Words) -> str:
+        result = self.book.do(ops.Delete(operation=self._operation(words), namespace="demo", name="tick"))
+        return self._said(result, f"open_runs={result.detail['open_runs']}")
+
+    def tell_disable(self, words: Words) -> str:
+        return self._said(self.book.do(ops.SetEnabled(self._operation(words), "demo", "tick", enabled=False)))
 
     def tell_claim(self, words: Words) -> str:
         run_id, n = self._attempt(words)
@@ -110,6 +121,24 @@ class Telling:
         read = self.book.attempt(run_id, n).revision - int(words.get("behind", 0))
         return self._said(self.book.do(ops.AttestOp(self._operation(words), run_id, n, row_revision=read, **said)))
 
+    def tell_attest_all(self, words: Words) -> str:
+        worker, incarnation = words["worker"].split("/")
+        said = {part: words.get(part, "") for part in ("attester", "statement", "evidence")}
+        named = [each.split(".") for each in words["rows"].split(",")]
+        keys = [(self._run({"run": name}), int(n)) for name, n in named]
+        rows = tuple(ops.AttestedRow(run_id, n, self.book.attempt(run_id, n).revision) for run_id, n in keys)
+        statement = ops.AttestIncarnationOp(self._operation(words), worker, incarnation, **said, attempts=rows)
+        result = self.book.do(statement)
+        listed = result.detail.get("attested", result.detail.get("attempts", ()))
+        lines = [
+            " ".join([f"r{self.runs.index(row['run_id']) + 1}.{row['attempt']}", row.get("run_state", "")]).rstrip()
+            for row in listed
+        ]
+        return "\n".join([self._said(result), *lines])
+
+    def tell_freeze(self, words: Words) -> str:
+        return self._said(self.book.do(ops.SetFrozen(self._operation(words), words.get("off") is None)))
+
     def tell_close(self, words: Words) -> str:
         return self._said(self.book.do(ops.CloseOp(run_id=self._run(words))))
 
@@ -139,6 +168,7 @@ class Telling:
             attempt = "run" if event.attempt is None else str(event.attempt)
             why = "" if event.why is None else f" ({event.why})"
             lines.append(f"{event.op} by {event.actor}: {attempt} {event.from_state or '-'} -> {event.to_state}{why}")
+            lines += [] if event.evidence is None else [f"  on {event.evidence}"]
         return "\n".join(lines)
 
     def _report(self, kind: type[ops.Op], words: Words, **said: Any) -> str:

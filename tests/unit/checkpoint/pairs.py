@@ -39,7 +39,9 @@ def claim(n: int = 1, **changes: Any) -> words.Claim:
         "pool": "default",
         "digest": "d",
     }
-    return words.Claim(**{**values, "authorities": frozenset({"default"}), **changes})
+    return words.Claim(
+        **{**values, "authorities": frozenset({"default"}), "namespace": "demo", "namespaces": None, **changes}
+    )
 
 
 def admit(**changes: Any) -> words.Admit:

@@ -21,6 +21,7 @@ CLAIMS = [
     (Reason.SLOT_HELD, Facts(slot_free_or_own=False), pairs.claim()),
     (Reason.POOL_FULL, Facts(capacity_free=False), pairs.claim()),
     (Reason.AUTHORITY_DIFFERS, Facts(), pairs.claim(authorities=frozenset({"gpu"}))),
+    (Reason.AUTHORITY_DIFFERS, Facts(), pairs.claim(namespaces=frozenset({"other"}))),
     (Reason.INCARNATION_RETIRED, Facts(retired=True), pairs.claim()),
     (Reason.FROZEN, Facts(frozen=True), pairs.claim()),
 ]
@@ -66,6 +67,22 @@ def test_every_guard_of_the_table_is_tested_here() -> None:
         Reason.ROW_CHANGED,
     }
     assert named == claimed | others
+
+
+OUTSIDE = [{"pools": frozenset({"gpu"})}, {"namespaces": frozenset({"other"})}, {"pools": frozenset()}]
+INSIDE = {"pools": frozenset({"default", "gpu"}), "namespaces": frozenset({"demo"})}
+
+
+@pytest.mark.parametrize("credential", OUTSIDE)
+def test_no_permit_is_granted_or_told_of_outside_a_credential_whatever_it_was_at_the_claim(
+    credential: dict[str, frozenset[str]],
+) -> None:
+    claimed, admitted = pairs.in_state(AttemptState.CLAIMED), pairs.in_state(AttemptState.ADMITTED)
+    assert refusal(claimed, pairs.admit(**credential)) is Reason.AUTHORITY_DIFFERS
+    assert refusal(admitted, pairs.admit(**credential)) is Reason.AUTHORITY_DIFFERS
+    for attempt in (claimed, admitted):
+        _, decision = step(attempt, pairs.admit(**INSIDE), Facts(), now_ms=pairs.NOW_MS)
+        assert isinstance(decision, Granted)
 
 
 @pytest.mark.parametrize(("reason", "facts", "command"), CLAIMS)

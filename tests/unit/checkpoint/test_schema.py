@@ -1,7 +1,7 @@
 import sqlite3
 from dataclasses import replace
 
-from runner.checkpoint import queries
+from runner.checkpoint import queries, waiting
 from runner.checkpoint.attempt import holds_capacity
 from runner.checkpoint.commit import Commit
 from runner.checkpoint.machine import TABLES
@@ -46,11 +46,14 @@ def test_sql_and_table_agree_on_what_holds_capacity_and_what_is_open() -> None:
 def test_what_the_owner_asks_for_each_turn_is_found_by_index() -> None:
     book = owned_book()
     for statement in (
-        queries._CLAIMABLE,
+        waiting._NEXT_NAMESPACE,
+        waiting._IS_THERE,
+        waiting._HEADS,
         f"{queries._ATTEMPTS} WHERE {OPEN} AND worker = 'w' AND incarnation = 'a'",
         "SELECT run_id FROM runs WHERE state = 'Pending' AND closing_ms IS NOT NULL AND closing_ms <= 5",
     ):
-        values = {"now_ms": 1, "limit": 1} if ":now_ms" in statement else {}
+        named = {"pool": "p", "namespace": "n", "after": "", "limit": 1, "now_ms": 1}
+        values = named if ":now_ms" in statement else ("p", "n")[: statement.count("?")]
         plan = " ".join(row[3] for row in book.db.execute(f"EXPLAIN QUERY PLAN {statement}", values))
         assert "SCAN runs" not in plan
         assert "SCAN attempts" not in plan

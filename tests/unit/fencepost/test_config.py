@@ -101,6 +101,7 @@ def test_a_node_file_that_cannot_be_meant_so(folder: Path, old: str, new: str, w
     ("old", "new", "words"),
     [
         ('["default"]', "[]", ":2: pools is empty"),
+        ('["default"]', str(["a"] * 101), ":2: pools names 101; a worker serves at most 100"),
         ('["default"]', '["Default"]', ':2: "Default" is not a name'),
         ("slots = 8", "slots = 0", ":3: slots = 0; it is a number from 1 to 1000"),
         ("slots = 8", 'slots = "8"', ':3: "slots": expected a whole number, got text'),

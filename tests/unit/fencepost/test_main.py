@@ -43,7 +43,10 @@ def schedules(folder: Path, text: str = SCHEDULES) -> str:
         (["trigger", "demo/close"], "/v1/trigger", {"namespace": "demo", "name": "close"}),
         (["enable", "demo/close"], "/v1/enable", {"namespace": "demo", "name": "close"}),
         (["disable", "demo/close"], "/v1/disable", {"namespace": "demo", "name": "close"}),
+        (["delete", "demo/close"], "/v1/delete", {"namespace": "demo", "name": "close"}),
         (["cancel", "r1"], "/v1/cancel", {"run_id": "r1"}),
+        (["freeze"], "/v1/freeze", {}),
+        (["unfreeze"], "/v1/unfreeze", {}),
     ],
 )
 def test_a_change_under_the_key_that_was_given(

@@ -142,3 +142,15 @@ def test_what_a_change_and_its_rehearsal_say() -> None:
     lines = ["would create demo/a", "would change demo/b", "would create pool reports", "would change pool gpu"]
     assert output.preview(preview | {"new_pools": ["reports"]}).split("\n") == [*lines, "unchanged demo/c"]
     assert "would change pool reports" in output.preview(preview)  # a voter of an older version
+
+
+def test_show_states_the_retry_policy_in_words() -> None:
+    shown = RUN | {"unknown_because": None, "attempts": [], "events": []}
+    once = {"attempts": 1, "backoff_ms": 1_000, "factor": 2.0, "max_ms": 300_000, "on_exit_codes": None}
+    assert "\nretry          1 attempt\n" in output.run(shown | {"retry": once})
+    thrice = {"attempts": 3, "backoff_ms": 1_500, "factor": 1.5, "max_ms": 60_000, "on_exit_codes": [-9, 75]}
+    text = output.run(shown | {"retry": thrice})
+    assert (
+        "3 attempts; pauses of 1.5 s, each later one 1.5 times as long, at most 60 s; only after exit codes -9, 75"
+        in text
+    )

@@ -41,7 +41,7 @@ def test_every_example_loads(tmp_path: Path, text: str) -> None:
 
 
 def test_there_are_examples() -> None:
-    assert len(EXAMPLES) == 5
+    assert len(EXAMPLES) == 6
 
 
 @pytest.mark.parametrize("heading", FORMS)

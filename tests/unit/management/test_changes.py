@@ -312,8 +312,8 @@ async def test_a_dry_run_says_what_would_change_and_writes_nothing() -> None:
     for voter in (owner, follower):
         reply = await voter.ask("POST", "/v1/apply", body, dry_run="true", key=None)
         assert decoded(reply) == {
-            "dry_run": True, "creates": ["demo/new"], "changes": ["demo/tick"], "unchanged": ["demo/same"], "pools": ["big"],
-            "new_pools": ["big"],
+            "dry_run": True, "creates": ["demo/new"], "changes": ["demo/tick"], "revives": [], "unchanged": ["demo/same"],
+            "pools": ["big"], "new_pools": ["big"],
         }  # fmt: skip
     assert owner.owner.ops == []
     assert schedule_id("demo", "tick") not in reply.body.decode()
@@ -336,6 +336,7 @@ async def test_a_credential_for_some_namespaces_changes_nothing_else() -> None:
     for path, body, status in (
         ("/v1/trigger", {"namespace": "other", "name": "tock"}, 403),
         ("/v1/disable", {"namespace": "other", "name": "tock"}, 403),
+        ("/v1/delete", {"namespace": "other", "name": "tock"}, 403),
         ("/v1/apply", {"schedules": [TICK, TICK | {"namespace": "other"}]}, 403),
         ("/v1/apply", {"pools": [{"name": "p", "limit": 1}]}, 403),
         ("/v1/cancel", {"run_id": "r1"}, 404),

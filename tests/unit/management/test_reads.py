@@ -295,7 +295,7 @@ async def test_status_is_always_the_asked_voters() -> None:
     assert (other["node"], other["owner"], other["workers"], other["clock"]) == ("node2", "node1", None, None)
     assert set(other) == {
         "cluster_id", "generation", "node", "role", "owner", "epoch", "revision", "term", "applied_index",
-        "voters", "workers", "runs", "clock", "timing", "trouble",
+        "voters", "workers", "runs", "clock", "frozen", "timing", "trouble",
     }  # fmt: skip
     linked = {"name": "node2", "connected": True, "applied_index": 38, "disk_id": "e" * 32, "suffrage": "not_accepted"}
     assert other["voters"][1] == linked

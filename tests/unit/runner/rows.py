@@ -120,6 +120,7 @@ def contact(worker: str = "w1", **changes: Any) -> Contact:
     row = Contact(
         worker=worker,
         pools=None,
+        namespaces=None,
         incarnation="i1",
         ledger="l1",
         life=1,

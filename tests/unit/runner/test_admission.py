@@ -1,4 +1,5 @@
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -10,6 +11,7 @@ from tests.unit.runner.virtual_time import simulate
 from tests.unit.runner.world import (
     FakeWorker,
     only,
+    operation,
     running,
     tick,
     triggered,
@@ -37,6 +39,31 @@ def test_a_run_goes_from_its_instant_to_success() -> None:
             assert one.states() == ["Succeeded"]
 
     simulate(story)
+
+
+def test_a_worker_is_neither_offered_nor_permitted_what_its_credential_is_not_for() -> None:
+    async def story() -> None:
+        one = voter()
+        async with running(one):
+            await one.apply(tick("ours", 3_600), tick("theirs", 3_600, namespace="other"))
+            await one.runner.submit(ops.Trigger(operation("t1"), "other", "theirs"))
+            await triggered(one, "t2", "ours")
+            worker = FakeWorker(one, namespaces=frozenset({"demo"}))
+            claim = await worker.claim()
+            assert claim.binding.namespace == "demo"
+            assert await offered(worker) == [claim.binding.run_id]
+            worker.hold(claim)
+            for outside in ({"namespaces": frozenset({"other"})}, {"pools": frozenset({"gpu"})}):
+                narrowed = replace(worker, **outside)
+                answer = await narrowed.permit(claim)
+                assert (answer.kind, answer.reason) == ("denied", "authority_differs")
+            assert (await worker.permit(claim)).kind == "granted"
+
+    simulate(story)
+
+
+async def offered(worker: FakeWorker) -> list[str]:
+    return [claim.binding.run_id for claim in (await worker.poll()).claims]
 
 
 def test_a_worker_may_fence_its_claim_but_not_a_permit() -> None:

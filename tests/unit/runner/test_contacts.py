@@ -12,13 +12,13 @@ def poll(number: int = 1, incarnation: str = "i1", **changes: Any) -> Poll:
 
 
 def hear(contacts: Contacts, message: Poll, worker: str = "w1", served_s: float = 1.0) -> Contact:
-    heard = contacts.hear(worker, None, message, served_s=served_s, mono_s=served_s, contact_s=30.0)
+    heard = contacts.hear(worker, None, None, message, served_s=served_s, mono_s=served_s, contact_s=30.0)
     assert heard is not None
     return heard
 
 
 def is_old(contacts: Contacts, message: Poll) -> bool:
-    return contacts.hear("w1", None, message, served_s=1.0, mono_s=1.0, contact_s=30.0) is None
+    return contacts.hear("w1", None, None, message, served_s=1.0, mono_s=1.0, contact_s=30.0) is None
 
 
 def test_an_older_or_repeated_poll_changes_nothing() -> None:
@@ -119,3 +119,22 @@ def test_served_time_counts_turns_that_could_commit_and_no_stall() -> None:
     for mono_s, could_commit in ((100.0, True), (101.0, True), (102.5, False), (103.0, True), (163.0, True)):
         served.turned(mono_s, could_commit=could_commit)
     assert served.served_s == pytest.approx(1.0 + 0.5 + 2.0)
+
+
+@pytest.mark.parametrize(
+    ("credential", "says", "serves"),
+    [
+        (None, None, None),
+        (None, ["gpu"], {"gpu"}),
+        ({"default", "gpu"}, None, {"default", "gpu"}),
+        ({"default", "gpu"}, ["gpu", "tape"], {"gpu"}),
+        ({"default"}, ["gpu"], set()),
+    ],
+)
+def test_a_process_may_narrow_the_pools_of_its_credential_and_never_adds_one(
+    credential: set[str] | None, says: list[str] | None, serves: set[str] | None
+) -> None:
+    pools = None if credential is None else frozenset(credential)
+    heard = Contacts().hear("w1", pools, None, poll(pools=says), served_s=1.0, mono_s=1.0, contact_s=30.0)
+    assert heard is not None
+    assert heard.pools == serves

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from cluster.bearer import Principal
@@ -73,8 +73,10 @@ def operation(key: str) -> ops.Operation:
     return ops.Operation("operator", key, f"digest of {key}")
 
 
-def voter(log: FakeLog | None = None, *, name: str = "node1", voters: int = 1, timing: Timing | None = None) -> Voter:
-    timing = timing or Timing()
+def voter(
+    log: FakeLog | None = None, *, name: str = "node1", voters: int = 1, timing: Timing | None = None, **lengths: float
+) -> Voter:
+    timing = replace(timing or Timing(), **lengths)
     clock = VirtualClock(NOON_MS)
     node = FakeNode(log or FakeLog(), clock, name)
     runner = Runner(node=node, clock=clock, name=name, voters=voters, timing=timing)
@@ -115,10 +117,11 @@ class FakeWorker:
     epoch: int = 0
     held: dict[tuple[str, int], Held] = field(default_factory=dict)
     pools: frozenset[str] | None = None
+    namespaces: frozenset[str] | None = None
 
     @property
     def principal(self) -> Principal:
-        return Principal(self.name, "worker", pools=self.pools)
+        return Principal(self.name, "worker", pools=self.pools, namespaces=self.namespaces)
 
     def next_number(self) -> int:
         self.number += 1

@@ -38,6 +38,21 @@ def test_a_run_succeeds(loop: VirtualLoop, world: World) -> None:
     assert heard(world) == [Accept, Finish]
 
 
+def test_a_poll_says_which_pools_this_process_serves(loop: VirtualLoop, world: World) -> None:
+    async def polled(pools: set[str] | None) -> list[str] | None:
+        with world.worker(pools=pools) as worker:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(worker.run())
+                await world.holds(lambda: any(isinstance(message, Poll) for message in world.sent))
+                worker.drain()
+        (first, *_) = [message for message in world.sent if isinstance(message, Poll)]
+        world.sent.clear()
+        return first.pools
+
+    assert run(loop, polled({"tape", "gpu"})) == ["gpu", "tape"]
+    assert run(loop, polled(None)) is None
+
+
 def test_the_permit_reply_is_lost_and_the_same_reservation_learns_of_the_same_permit(
     loop: VirtualLoop, world: World
 ) -> None:

@@ -380,7 +380,9 @@ class World:
         return ledger
 
     @contextmanager
-    def worker(self, *, slots: int = 4, timing: Timing | None = None) -> Iterator[Worker]:
+    def worker(
+        self, *, slots: int = 4, timing: Timing | None = None, pools: set[str] | None = None
+    ) -> Iterator[Worker]:
         ledger = self.open()
         try:
             yield Worker(
@@ -391,6 +393,7 @@ class World:
                 clock=self.clock,
                 randomness=self.random,
                 timing=timing if timing is not None else Timing(),
+                pools=pools,
             )
         finally:
             ledger.close()
