@@ -12,7 +12,7 @@ from functools import cache
 from itertools import starmap
 
 from runner.admission.listing import Listing, listing_of
-from runner.checkpoint import carrying, ops, queries, results
+from runner.checkpoint import carrying, ops, queries, results, waiting
 from runner.checkpoint import run as runs_of
 from runner.checkpoint.attempt import TERMINAL as ATTEMPT_TERMINAL
 from runner.checkpoint.attempt_words import NOT_CONSUMED
@@ -215,7 +215,7 @@ class Book:
             runs={run_id: queries.run(db, run_id) for run_id in run_ids},
             attempts={run_id: queries.attempts(db, run_id) for run_id in run_ids},
             skips=list(starmap(SkipRange, db.execute(f"{skips} ORDER BY first_ms"))),
-            claimable=[run.run_id for run in queries.claimable(db, NOW_MS, 100)],
+            claimable=[each.run.run_id for each in waiting.claimable(db, {"default": None}, NOW_MS, waiting.Walk())[0]],
             open=queries.open_attempts(db),
             closing=queries.closing(db, NOW_MS, 100),
             retired=frozenset(db.execute("SELECT worker, incarnation FROM retired")),

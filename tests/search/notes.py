@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from cluster.bearer import Principal
 from runner.admission.words import answers, fence_op, permit_op, report_op
 from runner.checkpoint.ops import Op
 from runner.checkpoint.results import OpResult
@@ -99,7 +100,11 @@ class Notes:
             said: Said = self.words[word]
             if isinstance(said, PermitRequest | FenceRequest):
                 worker, ledger = said.binding.worker, said.binding.ledger
-                op: Op = permit_op(worker, said) if isinstance(said, PermitRequest) else fence_op(worker, said)
+                op: Op = (
+                    permit_op(Principal(worker, "worker"), said)
+                    if isinstance(said, PermitRequest)
+                    else fence_op(worker, said)
+                )
             else:
                 worker, ledger = said.incarnation[:-1], said.ledger
                 op = report_op(worker, said)

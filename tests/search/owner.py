@@ -131,6 +131,7 @@ def _contact(s: State, i: int, held: dict[tuple[str, int], Held], *, complete: b
     return Contact(
         worker=who.worker,
         pools=None,
+        namespaces=None,
         incarnation=who.incarnation,
         ledger=who.ledger,
         life=who.number,
@@ -214,11 +215,11 @@ def _hear(s: State, i: int) -> tuple[int, ...] | None:
     if before == i:
         return s.heard
     if before != NOBODY:
-        contacts.hear(who.worker, None, _poll(s, before), served_s=0.0, mono_s=0.0, contact_s=TIMING.contact_s)
+        contacts.hear(who.worker, None, None, _poll(s, before), served_s=0.0, mono_s=0.0, contact_s=TIMING.contact_s)
     # A life that is still in contact is heard again before long; one that is dead falls silent.
     served_s = 0.0 if before != NOBODY and s.lives[before].alive else TIMING.contact_s
     try:
-        contacts.hear(who.worker, None, _poll(s, i), served_s=served_s, mono_s=0.0, contact_s=TIMING.contact_s)
+        contacts.hear(who.worker, None, None, _poll(s, i), served_s=served_s, mono_s=0.0, contact_s=TIMING.contact_s)
     except IncarnationRefused:
         return None
     return (*s.heard[:slot], i, *s.heard[slot + 1 :])

@@ -14,7 +14,7 @@ STATES = {
     "retry": 9_226,
     "takeover": 8_566,
     "ledger": 5_470,
-    "freeze": 2_687,
+    "freeze": 8_061,
     "overlap": 3_336,
     "line": 3_400,
     "webhook": 9_194,

@@ -99,6 +99,13 @@ class World:
         kind, wrong = change.result.kind, change.wrong
         if kind == "claimed":
             wrong = wrong or _given(s, self.book.numbered[op].incarnation, "a claim")
+        if (
+            kind == "done"
+            and s.frozen
+            and change.book != s.book
+            and isinstance(self.book.numbered[op], ops.Materialise)
+        ):
+            wrong = wrong or "an instant materialised while frozen"
         if kind == "granted":
             after, fault = self._permitted(s, after, self.book.numbered[op], change)
             wrong = wrong or fault
