@@ -17,7 +17,7 @@ from runner.checkpoint import run as runs_of
 from runner.checkpoint.attempt import TERMINAL as ATTEMPT_TERMINAL
 from runner.checkpoint.attempt_words import NOT_CONSUMED
 from runner.checkpoint.machine import Checkpoint
-from runner.checkpoint.records import Attempt, Head, Run, RunState, SkipRange
+from runner.checkpoint.records import Attempt, AttemptState, Head, Run, RunState, SkipRange
 from runner.checkpoint.results import OpResult
 from runner.checkpoint.run import TERMINAL
 from runner.checkpoint.said import RESTORED
@@ -39,6 +39,7 @@ TABLES = {
     "retired": "worker, incarnation",
 }
 TOO_LARGE = "beyond the bounds"
+REPORTS = (ops.AcceptOp, ops.FinishOp, ops.ConfirmStoppedOp, ops.ForfeitOp, ops.LoseOp)
 FORGOTTEN = ("events", "operations")
 CLOSING = {"closes_ms", "closing_ms", "deadline_ms"}
 KEPT = {"scheduled_for_ms", "watermark_ms", "anchor_ms", "first_ms", "last_ms", "pruned_before_ms", "restored_ms"}
@@ -68,6 +69,7 @@ class Look:
     runs: dict[str, Run]
     attempts: dict[str, list[Attempt]]
     skips: list[SkipRange]
+    held: int
     claimable: list[str]
     open: list[Attempt]
     closing: list[str]
@@ -215,6 +217,7 @@ class Book:
             runs={run_id: queries.run(db, run_id) for run_id in run_ids},
             attempts={run_id: queries.attempts(db, run_id) for run_id in run_ids},
             skips=list(starmap(SkipRange, db.execute(f"{skips} ORDER BY first_ms"))),
+            held=queries.pool(db, "default").held,
             claimable=[each.run.run_id for each in waiting.claimable(db, {"default": None}, NOW_MS, waiting.Walk())[0]],
             open=queries.open_attempts(db),
             closing=queries.closing(db, NOW_MS, 100),
@@ -298,8 +301,19 @@ def _moved_what_must_stay(before: Look, after: Look, op: ops.Op) -> str:
         if run.state in TERMINAL and now.state is not run.state and not reopened:
             return f"promise 2: a terminal run moved from {run.state.value} to {now.state.value}"
         for attempt, moved in zip(before.attempts[run_id], after.attempts[run_id], strict=False):
-            if attempt.state in ATTEMPT_TERMINAL and moved.state is not attempt.state:
-                return f"promise 2: a terminal attempt moved from {attempt.state.value} to {moved.state.value}"
+            if moved.state is not attempt.state and (found := _moved_wrongly(attempt, moved, op)):
+                return found
         if len(after.attempts[run_id]) < len(before.attempts[run_id]):
             return "an attempt disappeared"
+    return ""
+
+
+def _moved_wrongly(attempt: Attempt, moved: Attempt, op: ops.Op) -> str:
+    way = f"from {attempt.state.value} to {moved.state.value}"
+    if attempt.state in ATTEMPT_TERMINAL:
+        return f"promise 2: a terminal attempt moved {way}"
+    if attempt.superseded and attempt.state is AttemptState.UNKNOWN and isinstance(op, REPORTS):
+        return f"rule: a late report moved a superseded attempt {way}"
+    if isinstance(op, ops.LoseOp) and op.worker is not None and op.ledger != attempt.ledger:
+        return f"rule: the word of another ledger moved an attempt {way}"
     return ""

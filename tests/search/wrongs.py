@@ -12,6 +12,7 @@ from runner.checkpoint.run import TERMINAL
 from tests.search.book import Look
 from tests.search.notes import Notes
 from tests.search.state import State, Task
+from tests.search.strangers import let_in
 from tests.search.world import World
 from worker.ledger_row import RowState
 
@@ -41,17 +42,21 @@ def _judged(world: World, s: State) -> Judged:
     """Return what can be said of the checkpoint's rows alone, and what is asked about the rest of the state."""
     look = world.look(s)
     places = {run_id: [world.places[run_id, each.n] for each in look.attempts[run_id]] for run_id in look.runs}
-    by_run = (_in_order(run, look.attempts[run.run_id]) for run in look.runs.values())
-    found = next(chain(*by_run, _slot(look), _instants(look)), "")
+    by_run = (_in_order(run, look.attempts[run.run_id], world.bounds.allowed) for run in look.runs.values())
+    found = next(chain(*by_run, _held(look), _instants(look, world.instants), let_in(world.book, s.book)), "")
     return found, list(world.attempts(s)), [(run, places[run_id]) for run_id, run in look.runs.items()]
 
 
-def _in_order(run: Run, attempts: list[Attempt]) -> Iterator[str]:
+def _in_order(run: Run, attempts: list[Attempt], allowed: int) -> Iterator[str]:
     """Yield what does not fit between a run and its attempts."""
     for attempt, _ in pairwise(attempts):
         over = attempt.state in {A.FAILED, A.NOT_LAUNCHED} or attempt.superseded or attempt.n <= run.reopened_after
         if not over:
             yield f"invariant 4: a next attempt exists although {attempt.n} is {attempt.state.value}"
+    since = [attempt for attempt in attempts if attempt.n > run.reopened_after]
+    failed = [attempt for attempt in since[:-1] if attempt.state is A.FAILED and attempt.reason != NOT_CONSUMED]
+    if len(failed) >= allowed:
+        yield f"invariant 4: a next attempt exists after {len(failed)} confirmed failures"
     open_ones = [attempt for attempt in attempts if attempt.state not in OVER]
     attested = any(each.state is A.QUIESCED for each in attempts if each.n > run.reopened_after)
     if run.state in BUSY and not open_ones:
@@ -66,7 +71,8 @@ def _in_order(run: Run, attempts: list[Attempt]) -> Iterator[str]:
         yield "promise 2: run Quiesced although an attempt succeeded"
 
 
-def _slot(look: Look) -> Iterator[str]:
+def _held(look: Look) -> Iterator[str]:
+    """Yield what is wrong with the slot of the schedule and with the capacity that is counted as held."""
     waiting = [run.run_id for run in look.runs.values() if run.state is R.PENDING]
     busy = [run.run_id for run in look.runs.values() if run.state in BUSY]
     if look.slot is not None and look.slot not in waiting + busy:
@@ -75,13 +81,17 @@ def _slot(look: Look) -> Iterator[str]:
         yield "invariant 7: a run that may be at work does not hold its schedule's slot"
     if look.slot is None and waiting:
         yield "invariant 11: the slot is free and a run waits in line"
+    holding = [each for attempts in look.attempts.values() for each in attempts if each.state not in OVER]
+    if look.held != sum(not each.superseded for each in holding):
+        yield "invariant 7: what may be at work is not counted in its pool"
 
 
-def _instants(look: Look) -> Iterator[str]:
-    covered = [run.scheduled_for_ms for run in look.runs.values()]
-    covered += [skip.first_ms for skip in look.skips]
-    if len(covered) != len(set(covered)):
-        yield "invariant 5: an instant is on record twice"
+def _instants(look: Look, planned: list[int]) -> Iterator[str]:
+    for instant_ms in planned:
+        times = sum(run.scheduled_for_ms == instant_ms for run in look.runs.values())
+        times += sum(skip.first_ms <= instant_ms <= skip.last_ms for skip in look.skips)
+        if times != (instant_ms <= look.watermark_ms):
+            yield f"invariant 5: an instant is on record {times} times"
 
 
 def _attempt(notes: Notes, attempt: Attempt, task: Task) -> Iterator[str]:
