@@ -64,7 +64,9 @@ class Asker:
             return True
         if len(self._open) > len(requests):
             self._wanted.set()
-        answers = await self._admission.permits(Permits(VERSION, self._life.next_number(), requests))
+        lineage = self._life.lineage
+        message = Permits(VERSION, self._life.next_number(), requests, lineage.cluster_id, lineage.generation)
+        answers = await self._admission.permits(message)
         waiting = False
         for request, answer in zip(requests, answers, strict=True):
             if answer.kind == "denied" and answer.reason in NOT_YET:

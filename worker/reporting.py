@@ -87,12 +87,13 @@ class Reporter:
         """Send words and keep what was answered; return how long to pause, in seconds."""
         fences = [word for word in said if isinstance(word, FenceRequest)]
         reports = [word for word in said if not isinstance(word, FenceRequest)]
+        lineage = (self._life.lineage.cluster_id, self._life.lineage.generation)
         try:
             if fences:
-                message = Fences(VERSION, self._life.next_number(), fences)
+                message = Fences(VERSION, self._life.next_number(), fences, *lineage)
                 self._hear(fences, await self._admission.fences(message))
             if reports:
-                told = Reports(VERSION, self._life.next_number(), reports)
+                told = Reports(VERSION, self._life.next_number(), reports, *lineage)
                 self._hear(reports, await self._admission.reports(told))
         except NotAnswered as fault:
             _log.debug("not_answered", why=str(fault))

@@ -9,8 +9,10 @@ from typing import Final
 from cluster.bearer import Principal
 from cluster.outcome import NotApplied, Why
 from cluster.ports import Clock
+from runner.admission.lineage import Spoken, demand_lineage
 from runner.admission.listing import Listing, hold_s, listing_of
 from runner.admission.words import answers, fence_op, permit_op, report_op
+from runner.checkpoint import queries
 from runner.contacts import Ask, Bell, Contact
 from runner.ports import Node
 from runner.service import Runner
@@ -28,13 +30,14 @@ MAX_ASKS: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """A poll that is being held back: by whom, of which tenure, until when at the latest."""
+    """A poll that is being held back: by whom, of which tenure and generation, until when at the latest."""
 
     contact: Contact
     tenure: Tenure
     bell: Bell
     begun_mono_s: float
     wait_s: float
+    generation: int
 
 
 class Admission:
@@ -65,7 +68,9 @@ class Admission:
 
         Raises:
             IncarnationRefused: another incarnation of this worker stands.
+            LineageRefused: its ledger is of another cluster or a later generation; so do the other handlers.
         """
+        generation = await self._generation_for(message)
         tenure = self._runner.tenure
         if tenure is None:
             return self._not_owner()
@@ -88,7 +93,7 @@ class Admission:
         bell = tenure.contacts.hold(worker)
         self._held_polls += 1
         try:
-            listing = await self._await_news(_Held(contact, tenure, bell, mono_s, wait_s))
+            listing = await self._await_news(_Held(contact, tenure, bell, mono_s, wait_s, generation))
         finally:
             self._held_polls -= 1
             tenure.contacts.release(worker, bell)
@@ -100,6 +105,7 @@ class Admission:
 
         Blocks and raises as `Runner.submit_all`. Idempotent per reservation.
         """
+        await self._generation_for(message)
         tenure = self._runner.tenure
         if tenure is None:
             return self._not_owner()
@@ -116,6 +122,7 @@ class Admission:
 
     async def fences(self, principal: Principal, message: Fences) -> Answers | NotOwner:
         """Decide fences that a worker asks for. Blocks and raises as `Runner.submit_all`. Idempotent."""
+        await self._generation_for(message)
         if not self._runner.drives:
             return self._not_owner()
         with self._room(principal, len(message.items)):
@@ -127,6 +134,7 @@ class Admission:
 
         A report that changed a row ends the worker's held poll: the room that it offered is out of date.
         """
+        await self._generation_for(message)
         tenure = self._runner.tenure
         if tenure is None:
             return self._not_owner()
@@ -163,11 +171,19 @@ class Admission:
             told = tenure.contacts.told(contact.worker)
             longest_s = hold_s(listing, contact.held, told, wait_s=held.wait_s, repeat_s=self._timing.repeat_s)
             left_s = held.begun_mono_s + longest_s - self._clock.mono_s()
-            if left_s <= 0 or bell.due or tenure.ended:
+            restored = listing.head.generation != held.generation  # the worker must hear of it
+            if left_s <= 0 or bell.due or tenure.ended or restored:
                 return listing
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(left_s):
                     await bell.changed.wait()
+
+    async def _generation_for(self, message: Spoken) -> int:
+        """Return the generation under which a message is answered; where another voter owns, that one judges it."""
+        head = await self._node.read(queries.head)
+        if self._runner.drives:
+            demand_lineage(head, message)
+        return head.generation
 
     async def _listing(self, worker: str, incarnation: str) -> Listing:
         return await self._node.read(lambda db: listing_of(db, worker, incarnation))

@@ -23,6 +23,7 @@ TITLES: Final = MappingProxyType({404: "Not Found", 409: "Conflict", 422: "Unpro
 UNPROCESSABLE: Final = frozenset(
     {
         "attestation_too_long",
+        "at_has_passed",
         "bad_key",
         "bad_name",
         "incomplete",
@@ -30,6 +31,7 @@ UNPROCESSABLE: Final = frozenset(
         "key_too_old",
         "named_twice",
         "out_of_range",
+        "retry_of_unknown",
         "target_too_large",
         "too_many",
         "too_many_attempts",
@@ -38,6 +40,7 @@ UNPROCESSABLE: Final = frozenset(
 )
 WORDS: Final = MappingProxyType(
     {
+        "at_has_passed": "its `at` is more than an hour ago, or not later than what the schedule has planned already; write a later one",
         "frozen": "the cluster is frozen: nothing is started until `fencepost unfreeze`; `fencepost status` says since when",
         "illegal_move": "that is not possible in the state it is in",
         "key_reused": "this Idempotency-Key was used for another request; use a fresh one",
@@ -47,6 +50,7 @@ WORDS: Final = MappingProxyType(
         "no_such_run": "there is no such run; `fencepost runs` lists them",
         "no_such_schedule": "there is no such schedule; `fencepost schedules` lists them",
         "nothing_to_attest": "nothing of this incarnation is Unknown or stays unresolved; `fencepost unknown` lists what is",
+        "retry_of_unknown": "only a delivery is tried again while its outcome is not known; write on_unknown = hold",
         "row_changed": "the attempt has changed since it was read; read it again before attesting",
         "schedule_deleted": "the schedule was deleted; apply it again to bring it back",
         "still_open": "the end of some of its attempts is still awaited; attest an incarnation once all that it held is given up",

@@ -118,8 +118,8 @@ async def test_events_are_newest_first_and_only_of_ones_own_namespaces() -> None
     filled(voter)
     reply = await voter.ask("GET", "/v1/events", limit="2")
     assert decoded(reply) == [
-        {"revision": 91, "at": "2026-01-01T00:00:00.091Z", "actor": "node1", "run_id": None, "attempt": None, "op": "acquire", "from": None, "to": "Pending", "why": None},
-        {"revision": 90, "at": "2026-01-01T00:00:00.090Z", "actor": "node1", "run_id": "r0x", "attempt": None, "op": "trigger", "from": None, "to": "Pending", "why": None},
+        {"revision": 91, "at": "2026-01-01T00:00:00.091Z", "actor": "node1", "run_id": None, "attempt": None, "op": "acquire", "from": None, "to": "Pending", "why": None, "evidence": None},
+        {"revision": 90, "at": "2026-01-01T00:00:00.090Z", "actor": "node1", "run_id": "r0x", "attempt": None, "op": "trigger", "from": None, "to": "Pending", "why": None, "evidence": None},
     ]  # fmt: skip
     assert await ids(voter, "/v1/events", run_id="r0") == ["r0"]
     assert await ids(voter, "/v1/events", principal=TENANT) == ["r1", "r0"]
