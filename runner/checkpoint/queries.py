@@ -5,6 +5,7 @@
 import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
+from heapq import nlargest
 from typing import Any, Final
 
 import msgspec
@@ -193,26 +194,32 @@ def closing(db: sqlite3.Connection, now_ms: int, limit: int) -> list[str]:
 
 
 def runs(
-    db: sqlite3.Connection, *, schedule_id: str | None, state: RunState | None, limit: int
+    db: sqlite3.Connection,
+    *,
+    schedule_id: str | None = None,
+    namespace: str | None = None,
+    state: RunState | None,
+    limit: int,
 ) -> list[Run | SkipRange]:
-    """Return runs and skipped ranges, newest instant first."""
-    where, values = _where({"runs.schedule_id": schedule_id, "runs.state": None if state is None else state.value})
-    rows = db.execute(f"{_RUNS} {where} ORDER BY runs.run_id DESC LIMIT ?", (*values, limit))
-    found: list[Run | SkipRange] = [run_of(row) for row in rows]
+    """Return runs and skipped ranges of one schedule, one namespace or all, newest instant first.
+
+    However many are kept, a few by index are read for each of them that is returned.
+    """
+    where, values = _where({"schedule_id": schedule_id, "namespace": namespace})
+    found: list[Run | SkipRange] = list(_newest_runs(db, where, values, [state] if state else list(RunState), limit))
     if state in {None, RunState.SKIPPED}:
-        where, values = _where({"schedule_id": schedule_id})
-        order = "ORDER BY last_ms DESC, schedule_id LIMIT ?"
-        found += [SkipRange(*row) for row in db.execute(f"{_SKIPS} {where} {order}", (*values, limit))]
-        found.sort(key=_instant_ms, reverse=True)
+        # Ranges of one schedule do not overlap: the order of their beginnings, its key, is that of their ends.
+        order = "last_ms DESC, schedule_id" if schedule_id is None else "first_ms DESC"
+        rows = db.execute(f"{_SKIPS} WHERE {where} ORDER BY {order} LIMIT ?", (*values, limit))
+        found += [SkipRange(*row) for row in rows]
+        found.sort(key=instant_of, reverse=True)
     return found[:limit]
 
 
 def counts(db: sqlite3.Connection) -> dict[str, int]:
     """Return how many instants are in each run state; a skipped range counts as many as it holds."""
     found = {state.value: 0 for state in RunState}
-    found.update(db.execute("SELECT state, COUNT(*) FROM runs GROUP BY state ORDER BY state").fetchall())
-    ranged: int = db.execute("SELECT COALESCE(SUM(count), 0) FROM skips").fetchone()[0]
-    found[RunState.SKIPPED.value] += ranged
+    found.update(db.execute("SELECT state, count FROM tallies ORDER BY state").fetchall())
     return found
 
 
@@ -220,7 +227,7 @@ def events(db: sqlite3.Connection, *, run_id: str | None, limit: int) -> list[Ev
     """Return the trail, newest first."""
     where, values = _where({"run_id": run_id})
     order = "ORDER BY revision DESC, ordinal DESC LIMIT ?"
-    return [Event(*row) for row in db.execute(f"{_EVENTS} {where} {order}", (*values, limit))]
+    return [Event(*row) for row in db.execute(f"{_EVENTS} WHERE {where} {order}", (*values, limit))]
 
 
 def kept_operation(db: sqlite3.Connection, principal: str, key: str) -> tuple[str, OpResult] | None:
@@ -231,16 +238,24 @@ def kept_operation(db: sqlite3.Connection, principal: str, key: str) -> tuple[st
     return None if row is None else (row[0], _result_decoder.decode(row[1]))
 
 
-def _where(wanted: dict[str, str | None]) -> tuple[str, tuple[str, ...]]:
-    given = {column: value for column, value in wanted.items() if value is not None}
-    clause = " AND ".join(f"{column} = ?" for column in given)
-    return (f"WHERE {clause}" if clause else ""), tuple(given.values())
-
-
-def _instant_ms(row: Run | SkipRange) -> int:
+def instant_of(row: Run | SkipRange) -> int:
+    """Return the instant by which lists are ordered, milliseconds: planned, or triggered; of a range, its last."""
     if isinstance(row, SkipRange):
         return row.last_ms
     return row.scheduled_for_ms if row.scheduled_for_ms is not None else row.created_ms
+
+
+def _newest_runs(
+    db: sqlite3.Connection, where: str, values: Sequence[str], states: Sequence[RunState], limit: int
+) -> Iterator[Run]:
+    newest = f"SELECT run_id FROM runs WHERE {where} AND state = ? ORDER BY run_id DESC LIMIT ?"
+    run_ids = (run_id for state in states for (run_id,) in db.execute(newest, (*values, state.value, limit)))
+    return (_present(run(db, run_id)) for run_id in nlargest(limit, run_ids))
+
+
+def _where(wanted: dict[str, str | None]) -> tuple[str, tuple[str, ...]]:
+    given = {column: value for column, value in wanted.items() if value is not None}
+    return " AND ".join(f"{column} = ?" for column in given) or "TRUE", tuple(given.values())
 
 
 def _present(found: Run | None) -> Run:

@@ -1,7 +1,8 @@
 """Queries of a checkpoint as the forms that are answered; each sees only the principal's namespaces."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from itertools import chain
 from typing import Final
 
 from cluster.bearer import Principal
@@ -42,7 +43,7 @@ def runs(
     elif principal.namespaces is None:
         rows = queries.runs(db, schedule_id=None, state=state, limit=limit)
     else:
-        rows = _runs_within(db, principal, state, limit)
+        rows = _runs_within(db, principal.namespaces, state, limit)
     return [
         range_form(row) if isinstance(row, SkipRange) else run_form(row, queries.attempts(db, row.run_id))
         for row in rows
@@ -128,19 +129,10 @@ def _schedule_id(db: sqlite3.Connection, principal: Principal, named: tuple[str,
 
 
 def _runs_within(
-    db: sqlite3.Connection, principal: Principal, state: RunState | None, limit: int
+    db: sqlite3.Connection, namespaces: Collection[str], state: RunState | None, limit: int
 ) -> list[Run | SkipRange]:
-    found: list[Run | SkipRange] = []
-    for schedule in queries.schedules(db):
-        if may_touch(principal, schedule.spec.namespace):
-            found += queries.runs(db, schedule_id=schedule.schedule_id, state=state, limit=limit)
-    return sorted(found, key=_instant_ms, reverse=True)[:limit]
-
-
-def _instant_ms(row: Run | SkipRange) -> int:
-    if isinstance(row, SkipRange):
-        return row.last_ms
-    return row.created_ms if row.scheduled_for_ms is None else row.scheduled_for_ms
+    each = (queries.runs(db, namespace=namespace, state=state, limit=limit) for namespace in sorted(namespaces))
+    return sorted(chain.from_iterable(each), key=queries.instant_of, reverse=True)[:limit]
 
 
 def _concerns(db: sqlite3.Connection, principal: Principal, event: Event) -> bool:
