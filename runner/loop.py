@@ -255,7 +255,7 @@ class Loop:
         match op:
             case ops.ClaimOp():
                 tenure.contacts.ring(op.worker)
-            case ops.CancelOp() | ops.AttestOp() | ops.AttestIncarnationOp():
+            case ops.CancelOp() | ops.AttestOp() | ops.AttestIncarnationOp() | ops.Restore():
                 tenure.contacts.ring_all()
             case ops.Apply() | ops.SetEnabled() | ops.Delete() | ops.Materialise():
                 tenure.aims.forget(_schedules_in(answer.changed))

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Collection, KeysView
 from contextlib import suppress
 from functools import partial
+from typing import Final
 
 import structlog
 
@@ -18,6 +19,7 @@ from worker.incarnation import Incarnation
 from worker.invocation import Invocation, Means
 from worker.ledger import Key, Ledger
 from worker.ledger_row import NoteStop
+from worker.lineage import Lineage
 from worker.polling import Poller
 from worker.ports import Clock, Randomness
 from worker.protocol import MAX_ITEMS, Claim, Stop
@@ -25,6 +27,7 @@ from worker.reporting import Reporter
 from worker.timing import Timing
 
 _log = structlog.get_logger("worker.service")
+_FAREWELL_S: Final = 1.0  # what nobody hears costs the next attempt a claim deadline, and no more
 
 
 class Worker:
@@ -55,7 +58,7 @@ class Worker:
         """
         if not 1 <= slots <= MAX_ITEMS:
             raise ValueError(f"slots is {slots}: give a number between 1 and {MAX_ITEMS}")
-        life = Incarnation(worker=ledger.worker, ledger=ledger.id, life=ledger.life, randomness=randomness)
+        life = _life_of(ledger, randomness)
         self.incarnation = life.id
         self._ledger = ledger
         self._engine = engine
@@ -149,6 +152,15 @@ class Worker:
         else:
             self._ledger.step(*key, NoteStop())  # counts for a fenced row; an end or a loss is reported as it is
 
+    def adopt(self, lineage: Lineage) -> None:
+        """Keep the lineage durably; fence what an earlier generation left unconsumed, in the same commit."""
+        why = f"the checkpoint was restored (generation {lineage.generation}): no permit of an earlier one counts"
+        fenced = self._ledger.adopt(lineage, why)
+        for key in fenced:
+            self._asker.withdraw(key)
+        _log.info("lineage", cluster_id=lineage.cluster_id, generation=lineage.generation, fenced=len(fenced))
+        self._reporter.wake()
+
     def retire(self) -> None:
         """End this life after its running work, without launching anything more: a fresh one may start."""
         if not self._drain_asked.is_set():
@@ -178,11 +190,20 @@ class Worker:
         with suppress(TimeoutError):
             async with asyncio.timeout(self._timing.flush_s):
                 await self._reporter.quiet()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_FAREWELL_S):
+                await self._poller.taken_leave()
         _log.info("drained", left_running=len(self._live))
 
     def _own(self, task: asyncio.Task[None]) -> None:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _life_of(ledger: Ledger, randomness: Randomness) -> Incarnation:
+    return Incarnation(
+        worker=ledger.worker, ledger=ledger.id, life=ledger.life, lineage=ledger.lineage, randomness=randomness
+    )
 
 
 def _broken(faults: BaseExceptionGroup[BaseException]) -> BaseException | None:

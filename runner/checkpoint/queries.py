@@ -3,39 +3,29 @@
 # ruff: noqa: S608 -- every statement is put together from constants of this package; values are always bound
 
 import sqlite3
-from collections.abc import Iterator, Sequence
-from dataclasses import fields
-from heapq import nlargest
-from typing import Any, Final
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 import msgspec
 
-from runner.checkpoint.ops import ScheduleSpec
-from runner.checkpoint.records import Attempt, AttemptState, Event, Head, Pool, Run, RunState, Schedule, SkipRange
+from runner.checkpoint.marks import EventMark, RunMark
+from runner.checkpoint.records import Attempt, Event, Head, Pool, Run, RunState, Schedule, SkipRange
 from runner.checkpoint.results import OpResult
+from runner.checkpoint.rows import ATTEMPT_COLUMNS, RUN_COLUMNS, SCHEDULE_COLUMNS, attempt_of, run_of, schedule_of
 from runner.checkpoint.schema import HOLDING, OPEN
 from worker.protocol import CommandTarget
 
-ATTEMPT_COLUMNS: Final = ", ".join(f"attempts.{field.name}" for field in fields(Attempt))
-RUN_COLUMNS: Final = ", ".join(
-    "schedules.slot_run_id IS runs.run_id" if field.name == "holds_slot" else f"runs.{field.name}"
-    for field in fields(Run)
-)
 _HEAD: Final = (
     "SELECT cluster_id, generation, epoch, owner, revision, now_ms, token_counter, frozen, restored_ms FROM head"
 )
 _RUNS: Final = f"SELECT {RUN_COLUMNS} FROM runs JOIN schedules USING (schedule_id)"
 _ATTEMPTS: Final = f"SELECT {ATTEMPT_COLUMNS} FROM attempts"
 _SKIPS: Final = "SELECT schedule_id, namespace, schedule, first_ms, last_ms, count, reason, revision FROM skips"
-_SCHEDULES: Final = (
-    "SELECT spec, schedule_id, enabled, definition_revision, watermark_ms, anchor_ms, slot_run_id, revision,"
-    " digest, tail_skip_ms, pruned_before_ms, deleted_ms FROM schedules"
-)
+_SCHEDULES: Final = f"SELECT {SCHEDULE_COLUMNS} FROM schedules"
 _EVENTS: Final = (
     "SELECT revision, ordinal, at_ms, actor, run_id, attempt, op, from_state, to_state, why, evidence FROM events"
 )
 
-_spec_decoder = msgspec.json.Decoder(ScheduleSpec)
 _target_decoder = msgspec.json.Decoder(CommandTarget)
 _result_decoder = msgspec.msgpack.Decoder(OpResult)
 
@@ -52,9 +42,25 @@ def schedules(db: sqlite3.Connection) -> list[Schedule]:
     return list(each_schedule(db))
 
 
-def each_schedule(db: sqlite3.Connection) -> Iterator[Schedule]:
-    """Read all schedules that are not deleted now, by namespace and name, and decode each only as it is taken."""
-    return map(_schedule, db.execute(f"{_SCHEDULES} WHERE deleted_ms IS NULL ORDER BY namespace, name").fetchall())
+def each_schedule(
+    db: sqlite3.Connection,
+    *,
+    namespaces: Collection[str] | None = None,
+    after: tuple[str, str] = ("", ""),
+    limit: int = -1,
+) -> Iterator[Schedule]:
+    """Read schedules that are not deleted now, by namespace and name, and decode each only as it is taken.
+
+    Args:
+        db: the checkpoint.
+        namespaces: of which; None for all.
+        after: namespace and name of the last one of the page before.
+        limit: how many; -1 for all.
+    """
+    among = "" if namespaces is None else f" AND namespace IN ({', '.join('?' * len(namespaces))})"
+    where = f"WHERE deleted_ms IS NULL AND (namespace, name) > (?, ?){among}"
+    values = (*after, *sorted(namespaces or ()), limit)
+    return map(schedule_of, db.execute(f"{_SCHEDULES} {where} ORDER BY namespace, name LIMIT ?", values).fetchall())
 
 
 def enabled_ids(db: sqlite3.Connection) -> list[str]:
@@ -65,19 +71,19 @@ def enabled_ids(db: sqlite3.Connection) -> list[str]:
 def schedule_named(db: sqlite3.Connection, namespace: str, name: str) -> Schedule | None:
     """Return the schedule of a name, or its tombstone, or None."""
     row = db.execute(f"{_SCHEDULES} WHERE namespace = ? AND name = ?", (namespace, name)).fetchone()
-    return None if row is None else _schedule(row)
+    return None if row is None else schedule_of(row)
 
 
 def schedule(db: sqlite3.Connection, schedule_id: str) -> Schedule | None:
     """Return one schedule, or None."""
     row = db.execute(f"{_SCHEDULES} WHERE schedule_id = ?", (schedule_id,)).fetchone()
-    return None if row is None else _schedule(row)
+    return None if row is None else schedule_of(row)
 
 
 def schedules_after(db: sqlite3.Connection, schedule_id: str, limit: int) -> Iterator[Schedule]:
     """Read some schedules now, deleted ones too, those whose ids come after one; decode each only as it is taken."""
     return map(
-        _schedule,
+        schedule_of,
         db.execute(f"{_SCHEDULES} WHERE schedule_id > ? ORDER BY schedule_id LIMIT ?", (schedule_id, limit)).fetchall(),
     )
 
@@ -116,7 +122,7 @@ def run(db: sqlite3.Connection, run_id: str) -> Run | None:
 
 def attempts(db: sqlite3.Connection, run_id: str) -> list[Attempt]:
     """Return a run's attempts, oldest first."""
-    return [_attempt(row) for row in db.execute(f"{_ATTEMPTS} WHERE run_id = ? ORDER BY n", (run_id,))]
+    return [attempt_of(row) for row in db.execute(f"{_ATTEMPTS} WHERE run_id = ? ORDER BY n", (run_id,))]
 
 
 def target(db: sqlite3.Connection, digest: str) -> CommandTarget:
@@ -159,7 +165,7 @@ def open_attempts(db: sqlite3.Connection) -> list[Attempt]:
     """Return the attempts that have a deadline: Claimed, Admitted, Accepted, Cancelling; by run and attempt."""
     # Without the name, SQLite spares the sorting of a few and walks through every attempt that is kept.
     rows = db.execute(f"{_ATTEMPTS} INDEXED BY attempts_open WHERE {OPEN} ORDER BY run_id, n")
-    return [_attempt(row) for row in rows]
+    return [attempt_of(row) for row in rows]
 
 
 def open_claims(db: sqlite3.Connection, worker: str, incarnation: str) -> list[tuple[Run, Attempt]]:
@@ -168,19 +174,19 @@ def open_claims(db: sqlite3.Connection, worker: str, incarnation: str) -> list[t
         f"{_ATTEMPTS} WHERE {OPEN} AND state = 'Claimed' AND worker = ? AND incarnation = ? ORDER BY run_id, n",
         (worker, incarnation),
     )
-    claims = [_attempt(row) for row in rows]
+    claims = [attempt_of(row) for row in rows]
     return [(_present(run(db, claim.run_id)), claim) for claim in claims]
 
 
 def stops(db: sqlite3.Connection, worker: str) -> list[Attempt]:
     """Return the Cancelling attempts of a worker, whichever incarnation they are bound to; oldest first."""
     rows = db.execute(f"{_ATTEMPTS} WHERE {OPEN} AND state = 'Cancelling' AND worker = ? ORDER BY run_id, n", (worker,))
-    return [_attempt(row) for row in rows]
+    return [attempt_of(row) for row in rows]
 
 
 def attempts_where(db: sqlite3.Connection, condition: str, values: Sequence[object] = ()) -> Iterator[Attempt]:
     """Yield attempts by a condition of this package, its order included; read as they are taken."""
-    return map(_attempt, db.execute(f"{_ATTEMPTS} WHERE {condition}", values))
+    return map(attempt_of, db.execute(f"{_ATTEMPTS} WHERE {condition}", values))
 
 
 def closing(db: sqlite3.Connection, now_ms: int, limit: int) -> list[str]:
@@ -196,24 +202,41 @@ def closing(db: sqlite3.Connection, now_ms: int, limit: int) -> list[str]:
 def runs(
     db: sqlite3.Connection,
     *,
-    schedule_id: str | None = None,
-    namespace: str | None = None,
+    schedule_id: str | None,
     state: RunState | None,
     limit: int,
+    namespaces: Collection[str] | None = None,
+    before: RunMark | None = None,
 ) -> list[Run | SkipRange]:
-    """Return runs and skipped ranges of one schedule, one namespace or all, newest instant first.
+    """Return runs and skipped ranges, newest instant first, from after a mark on; of some namespaces or of all.
 
-    However many are kept, a few by index are read for each of them that is returned.
+    Within namespaces and schedules each state is read apart: that is one seek, where looking for a rare state is a long
+    walk. So however many runs are kept, a few are read for each that is returned.
     """
-    where, values = _where({"schedule_id": schedule_id, "namespace": namespace})
-    found: list[Run | SkipRange] = list(_newest_runs(db, where, values, [state] if state else list(RunState), limit))
-    if state in {None, RunState.SKIPPED}:
-        # Ranges of one schedule do not overlap: the order of their beginnings, its key, is that of their ends.
-        order = "last_ms DESC, schedule_id" if schedule_id is None else "first_ms DESC"
-        rows = db.execute(f"{_SKIPS} WHERE {where} ORDER BY {order} LIMIT ?", (*values, limit))
-        found += [SkipRange(*row) for row in rows]
-        found.sort(key=instant_of, reverse=True)
-    return found[:limit]
+    among = (None,) if namespaces is None else tuple(sorted(namespaces))
+    apart = namespaces is not None or schedule_id is not None
+    states = tuple(RunState) if state is None and apart else (state,)
+    found: list[Run | SkipRange] = []
+    for namespace in among:
+        for each in states:
+            wanted = {"runs.namespace": namespace, "runs.schedule_id": schedule_id, "runs.state": each and each.value}
+            where, values = _where(wanted, () if before is None else (("runs.run_id < ?", before.first_run_id),))
+            rows = db.execute(f"{_RUNS} {where} ORDER BY runs.run_id DESC LIMIT ?", (*values, limit))
+            found += [run_of(row) for row in rows]
+        if state in {None, RunState.SKIPPED}:
+            found += _skips(db, {"namespace": namespace, "schedule_id": schedule_id}, before, limit)
+    return sorted(found, key=RunMark.of, reverse=True)[:limit]
+
+
+def _skips(
+    db: sqlite3.Connection, wanted: Mapping[str, str | None], before: RunMark | None, limit: int
+) -> Iterator[SkipRange]:
+    further: tuple[tuple[object, ...], ...] = ()
+    if before is not None:
+        further = (("(last_ms, schedule_id) < (?, ?)", before.at_ms, before.id if before.rank == 0 else "~"),)
+    where, values = _where(wanted, further)
+    order = "ORDER BY last_ms DESC, schedule_id DESC LIMIT ?"
+    return (SkipRange(*row) for row in db.execute(f"{_SKIPS} {where} {order}", (*values, limit)))
 
 
 def counts(db: sqlite3.Connection) -> dict[str, int]:
@@ -223,11 +246,12 @@ def counts(db: sqlite3.Connection) -> dict[str, int]:
     return found
 
 
-def events(db: sqlite3.Connection, *, run_id: str | None, limit: int) -> list[Event]:
-    """Return the trail, newest first."""
-    where, values = _where({"run_id": run_id})
+def events(db: sqlite3.Connection, *, run_id: str | None, limit: int, before: EventMark | None = None) -> list[Event]:
+    """Return the trail, newest first, from after a mark on."""
+    further = () if before is None else (("(revision, ordinal) < (?, ?)", before.revision, before.ordinal),)
+    where, values = _where({"run_id": run_id}, further)
     order = "ORDER BY revision DESC, ordinal DESC LIMIT ?"
-    return [Event(*row) for row in db.execute(f"{_EVENTS} WHERE {where} {order}", (*values, limit))]
+    return [Event(*row) for row in db.execute(f"{_EVENTS} {where} {order}", (*values, limit))]
 
 
 def kept_operation(db: sqlite3.Connection, principal: str, key: str) -> tuple[str, OpResult] | None:
@@ -238,55 +262,16 @@ def kept_operation(db: sqlite3.Connection, principal: str, key: str) -> tuple[st
     return None if row is None else (row[0], _result_decoder.decode(row[1]))
 
 
-def instant_of(row: Run | SkipRange) -> int:
-    """Return the instant by which lists are ordered, milliseconds: planned, or triggered; of a range, its last."""
-    if isinstance(row, SkipRange):
-        return row.last_ms
-    return row.scheduled_for_ms if row.scheduled_for_ms is not None else row.created_ms
-
-
-def _newest_runs(
-    db: sqlite3.Connection, where: str, values: Sequence[str], states: Sequence[RunState], limit: int
-) -> Iterator[Run]:
-    newest = f"SELECT run_id FROM runs WHERE {where} AND state = ? ORDER BY run_id DESC LIMIT ?"
-    run_ids = (run_id for state in states for (run_id,) in db.execute(newest, (*values, state.value, limit)))
-    return (_present(run(db, run_id)) for run_id in nlargest(limit, run_ids))
-
-
-def _where(wanted: dict[str, str | None]) -> tuple[str, tuple[str, ...]]:
-    given = {column: value for column, value in wanted.items() if value is not None}
-    return " AND ".join(f"{column} = ?" for column in given) or "TRUE", tuple(given.values())
+def _where(
+    wanted: Mapping[str, str | None], further: Iterable[tuple[object, ...]] = ()
+) -> tuple[str, tuple[object, ...]]:
+    """Return the clause and its values: columns that equal what is wanted of them, and conditions with their values."""
+    equal = ((f"{column} = ?", value) for column, value in wanted.items() if value is not None)
+    conditions: list[tuple[object, ...]] = [*equal, *further]
+    clause = " AND ".join(str(condition) for condition, *_ in conditions)
+    return (f"WHERE {clause}" if clause else ""), tuple(value for _, *values in conditions for value in values)
 
 
 def _present(found: Run | None) -> Run:
     assert found is not None, "an attempt without its run"
     return found
-
-
-def _schedule(row: Sequence[Any]) -> Schedule:
-    spec, schedule_id, enabled, *rest = row
-    return Schedule(_spec_decoder.decode(spec), schedule_id, bool(enabled), *rest)
-
-
-_FLAGS: Final = frozenset({"unresolved", "superseded", "won", "fenced", "cancelled", "closed", "holds_slot"})
-_ATTEMPT_FLAGS: Final = tuple(at for at, field in enumerate(fields(Attempt)) if field.name in _FLAGS)
-_RUN_FLAGS: Final = tuple(at for at, field in enumerate(fields(Run)) if field.name in _FLAGS)
-_ATTEMPT_STATE: Final = next(at for at, field in enumerate(fields(Attempt)) if field.name == "state")
-_RUN_STATE: Final = next(at for at, field in enumerate(fields(Run)) if field.name == "state")
-
-
-def _attempt(row: Sequence[Any]) -> Attempt:
-    values = list(row)
-    values[_ATTEMPT_STATE] = AttemptState(values[_ATTEMPT_STATE])
-    for at in _ATTEMPT_FLAGS:
-        values[at] = bool(values[at])
-    return Attempt(*values)
-
-
-def run_of(row: Sequence[Any]) -> Run:
-    """Return the record of a row of `RUN_COLUMNS`."""
-    values = list(row)
-    values[_RUN_STATE] = RunState(values[_RUN_STATE])
-    for at in _RUN_FLAGS:
-        values[at] = bool(values[at])
-    return Run(*values)

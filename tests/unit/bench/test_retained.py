@@ -13,7 +13,7 @@ def test_a_filled_checkpoint_is_whole_and_goes_on(tmp_path: Path) -> None:
     with closing(open_writer(tmp_path / "a.db", "NORMAL", create=True)) as db:
         filled = Filled(db)
         _fill(filled, 250)
-        found = queries.runs(db, state=RunState.SUCCEEDED, limit=1_000)
+        found = queries.runs(db, schedule_id=None, state=RunState.SUCCEEDED, limit=1_000)
         assert len(found) == 250
         oldest, newest = found[-1], found[0]
         assert isinstance(oldest, Run)
