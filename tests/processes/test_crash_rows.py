@@ -23,15 +23,6 @@ AT_ONCE = 18
 SUCCEEDED = ("Succeeded", None)
 
 
-def running(hand: Hand) -> str:
-    """Start worker and run, and wait until its acceptance is on record; returns the run's id."""
-    hand.start()
-    run_id = hand.trigger()
-    hand.until_attempt(run_id, "Accepted")
-    hand.launched()
-    return run_id
-
-
 def left_unknown(hand: Hand, run_id: str, *evidence: str) -> None:
     """Wait until the run is Unknown and its trail holds what the worker's next life says; nothing was tried again."""
     shown = hand.until(
@@ -162,7 +153,7 @@ def _killed_at(hand: Hand, place: str) -> None:
 
 
 def work_outlives_its_worker(hand: Hand) -> None:
-    run_id = running(hand)
+    run_id = hand.running()
     pid = process_of(hand, run_id)
     hand.kill()
     hand.start()
@@ -171,7 +162,7 @@ def work_outlives_its_worker(hand: Hand) -> None:
 
 
 def work_dies_with_its_worker(hand: Hand) -> None:
-    run_id = running(hand)
+    run_id = hand.running()
     pid = process_of(hand, run_id)
     hand.kill()
     os.kill(int(pid), signal.SIGKILL)
@@ -188,7 +179,7 @@ def process_of(hand: Hand, run_id: str) -> str:
 
 
 def disk_is_lost(hand: Hand) -> None:
-    run_id = running(hand)
+    run_id = hand.running()
     hand.kill()
     hand.lose_disk()
     hand.start()
@@ -197,7 +188,7 @@ def disk_is_lost(hand: Hand) -> None:
 
 
 def two_hosts_under_one_name(hand: Hand) -> None:
-    run_id = running(hand)
+    run_id = hand.running()
     hand.start_twin()
     wait_for("the second one to be refused", lambda: any(each.status == 409 for each in hand.door.exchanges))
     hand.let_go()
@@ -206,7 +197,7 @@ def two_hosts_under_one_name(hand: Hand) -> None:
 
 
 def finish_report_lost(hand: Hand) -> None:
-    run_id = running(hand)
+    run_id = hand.running()
     on_its_way = hand.door.losing("reports", "request", finishes)
     on_its_way_back = hand.door.losing("reports", "reply", finishes)
     hand.let_go()
@@ -218,7 +209,7 @@ def finish_report_lost(hand: Hand) -> None:
 
 
 def silent_while_its_work_ends(hand: Hand) -> None:
-    run_id = running(hand)
+    run_id = hand.running()
     hand.signal(signal.SIGSTOP)
     assert attempts(hand.until(run_id, "Unknown")) == [("Unknown", "worker_out_of_contact")]
     hand.let_go()
@@ -228,7 +219,7 @@ def silent_while_its_work_ends(hand: Hand) -> None:
 
 
 def cut_off_while_its_work_ends(hand: Hand) -> None:
-    run_id = running(hand)
+    run_id = hand.running()
     hand.door.open = False
     hand.until(run_id, "Unknown")
     hand.let_go()
@@ -238,7 +229,7 @@ def cut_off_while_its_work_ends(hand: Hand) -> None:
 
 
 def told_twice_to_end(hand: Hand) -> None:
-    run_id = running(hand)
+    run_id = hand.running()
     while hand.ended(0.1) is None:
         hand.signal(signal.SIGTERM)
     assert hand.ended() == 1, "work was running: the first signal alone would have waited for it"

@@ -6,7 +6,7 @@ worker's own proxy holds. One row follows the other: each ends with three voters
 
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -104,10 +104,7 @@ def _refused_and_then_granted_once(yard: Yard, hand: Hand, run_id: str) -> None:
 
 
 def quorum_is_lost(yard: Yard, hand: Hand) -> None:
-    hand.start()
-    running = hand.trigger()
-    hand.until_attempt(running, "Accepted")
-    hand.launched()
+    running = hand.running()
     waiting = yard.trigger("quorum-2")
     second = yard.hands["quorum-2"]
     ask = second.door.gate("permits", "request")
@@ -129,10 +126,7 @@ def quorum_is_lost(yard: Yard, hand: Hand) -> None:
 
 
 def owner_is_told_to_end(yard: Yard, hand: Hand) -> None:
-    hand.start()
-    run_id = hand.trigger()
-    hand.until_attempt(run_id, "Accepted")
-    hand.launched()
+    run_id = hand.running()
     owner = yard.owner()
     yard.signal(signal.SIGTERM, owner)
     successor = yard.owner(owner)
@@ -145,9 +139,7 @@ def owner_is_told_to_end(yard: Yard, hand: Hand) -> None:
 
 def cancel_meets_a_failover(yard: Yard, hand: Hand) -> None:
     """C54 (f): a follower is asked while nobody owns; the answer is clear, and a repetition with its key final."""
-    hand.start()
-    run_id = hand.trigger()
-    hand.until_attempt(run_id, "Accepted")
+    run_id = hand.running()
     owner = yard.owner()
     follower = yard.others(owner)[0]
     key = fresh_key()
@@ -159,6 +151,35 @@ def cancel_meets_a_failover(yard: Yard, hand: Hand) -> None:
     assert (moves(shown, "cancel"), [state for state, _ in attempts(shown)]) == (1, ["Cancelled"])
     assert not hand.ended_by_itself()
     yard.start(owner)
+
+
+def last_owner_is_told_to_end(yard: Yard, hand: Hand) -> None:
+    """Nobody could follow: what runs is observed to its end and a stop is passed on, but nothing begins."""
+    run_id, stopped, late = hand.running(), yard.hands["stopped"], yard.hands["late"]
+    to_cancel, waiting = stopped.running(), late.trigger()
+    yard.signal(signal.SIGTERM, *yard.cluster.voters)
+    wait_for("it to have heard", lambda: '"stopping"' in yard.cluster.log("node1").read_text())
+    late.start()
+    stopped.cancel(to_cancel)
+    stopped.until(to_cancel, "Cancelled")
+    polls = wait_for("what the waiting worker is told", lambda: late.door.of("poll"))
+    assert not any(each.reply.get("claims") for each in polls)
+    hand.let_go()
+    assert yard.ended("node1") == 0
+    assert late.effects() == [], "it waited for the next owner"
+    yard.start("node1")
+    ends_once(hand, run_id)
+    ends_once(late, waiting)
+
+
+def last_owner_is_told_twice_to_end(yard: Yard, hand: Hand) -> None:
+    run_id = hand.running()
+    while yard.voters["node1"].is_alive():
+        yard.signal(signal.SIGTERM, "node1")
+        yard.voters["node1"].join(0.1)
+    assert yard.ended("node1") == 1, "the first signal alone would have waited for the work"
+    yard.start("node1")
+    ends_once(hand, run_id)
 
 
 @dataclass(frozen=True)
@@ -180,11 +201,23 @@ ROWS = (
     Row("cancel", "a cancel meets a failover", "applied once, or clearly refused", cancel_meets_a_failover),
     Row("sigterm", "runner stopping, another voter healthy", "leadership moves", owner_is_told_to_end),
 )
+ALONE = (
+    Row("alone", "runner stopping, no successor", "nothing begins, what runs is observed", last_owner_is_told_to_end),
+    Row("twice", "runner told twice to end", "as a crash", last_owner_is_told_twice_to_end),
+)  # fmt: skip
 
 
 def test_every_change_of_owners_leaves_what_the_design_says(tmp_path: Path) -> None:
-    with yard_of(tmp_path, [*(row.name for row in ROWS), "quorum-2"], voters=3, patience_s=30.0) as yard:
-        for row in ROWS:
+    one_after_the_other(tmp_path, ROWS, ["quorum-2"], voters=3)
+
+
+def test_an_owner_that_nobody_could_follow_leaves_what_the_design_says(tmp_path: Path) -> None:
+    one_after_the_other(tmp_path, ALONE, ["stopped", "late"], voters=1)
+
+
+def one_after_the_other(folder: Path, rows: Sequence[Row], more: list[str], voters: int) -> None:
+    with yard_of(folder, [*(row.name for row in rows), *more], voters=voters, patience_s=30.0) as yard:
+        for row in rows:
             try:
                 row.story(yard, yard.hands[row.name])
             except AssertionError as fault:

@@ -46,6 +46,14 @@ class Hand:
         """Start its process, perhaps one that halts at a place."""
         self.process = self._started(self.config, halt_at)
 
+    def running(self) -> str:
+        """Start it and a run, and wait until its acceptance is on record; returns the run's id."""
+        self.start()
+        run_id = self.trigger()
+        self.until_attempt(run_id, "Accepted")
+        self.launched()
+        return run_id
+
     def start_twin(self) -> None:
         """Start a process with the same name and credential, and a ledger of its own."""
         self._started(self._written("twin", self.data.with_name(f"{self.worker}.twin")))
