@@ -157,3 +157,13 @@ def test_show_states_the_retry_policy_in_words() -> None:
         "3 attempts; pauses of 1.5 s, each later one 1.5 times as long, at most 60 s; only after exit codes -9, 75"
         in text
     )
+
+
+def test_the_trail_says_on_what_evidence_its_lines_stand() -> None:
+    line = {"revision": 7, "at": "2026-01-01T00:00:00Z", "actor": "node1", "run_id": "r1", "attempt": 1, "op": "lose"}
+    moved = line | {"from": "Accepted", "to": "Unknown", "why": "worker_out_of_contact"}
+    told = output.events([moved | {"evidence": "the last poll heard\x1b lists it"}, moved | {"evidence": None}])
+    assert told.endswith(
+        "on what evidence:\n  revision 7, lose by node1: the last poll heard\N{REPLACEMENT CHARACTER} lists it"
+    )
+    assert "on what evidence" not in output.events([moved])
