@@ -143,7 +143,9 @@ class Yard:
         for i, name in enumerate(self.cluster.voters, 1):
             if only not in {None, name}:
                 continue
-            connection = http.client.HTTPConnection("127.0.0.1", self.cluster.base + 200 + i, timeout=LONGEST_S)
+            connection = http.client.HTTPConnection(
+                "127.0.0.1", self.cluster.base + 200 + i, timeout=HANG_S if whole else LONGEST_S
+            )
             headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
             try:
                 connection.request(
