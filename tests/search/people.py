@@ -118,7 +118,7 @@ def _owners(world: World, s: State) -> Iterator[Step]:
     left = s.spend("takeover")
     if left is not None:
         after, _, wrong = world.commit(left, world.book.numbered.number(ops.Acquire("n2")))
-        after = after._replace(heard=(NOBODY,) * len(s.heard))
+        after = after._replace(heard=(NOBODY,) * len(s.heard), flight=s.flight and s.flight._replace(asked=()))
         yield Step(("another voter takes over",), FAULT, after, wrong)
         if (flying := after.spend("stale")) is not None:
             for said, _, op in proposals(world, s):
