@@ -26,6 +26,8 @@ class Acting:
             "outage": faults.outage,
             "part": faults.part,
             "loss": faults.loss,
+            "lose": faults.lose,
+            "when": faults.when,
             "slow": faults.slow,
             "cut": faults.cut,
             "stall": faults.stall,
@@ -39,6 +41,9 @@ class Acting:
             "cancel": people.cancel,
             "enable": people.set_enabled,
             "attest": people.attest,
+            "attest host": people.attest_host,
+            "freeze": people.freeze_for,
+            "delete": people.delete,
             "show": people.show,
         }
 

@@ -13,6 +13,7 @@ from cluster.bearer import Principal
 from cluster.listener import Reply
 from cluster.log_mirror import Entry
 from tests.simulation.product.crash_rows import CrashRows
+from tests.simulation.product.linear import Linear
 from tests.simulation.product.network import Call
 from tests.simulation.product.promises import Promises
 from tests.simulation.product.rows import ENDED_ATTEMPT, Key, Row, Rows
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from tests.simulation.product.voter import Voter
     from tests.simulation.product.world import World
 
+RUN_ID = 36  # letters of a run's id
 MAY_BE_SUBMITTED = frozenset({"Admitted", "Cancelling", "Unknown"})
 
 
@@ -36,6 +38,7 @@ class Checker:
         self.rows = Rows(world)
         self.promises = Promises(world)
         self.crashes = CrashRows(world)
+        self.linear = Linear(world)
         self.submissions: dict[Key, str] = {}
         self.granted: dict[Key, set[tuple[Any, ...]]] = defaultdict(set)
         self.stale = 0
@@ -128,6 +131,7 @@ class Checker:
         self.crashes.command(command, result, before)
         changed = [name for each in result.get("results", ()) for name in each.get("changed", ())]
         self.rows.take(voter.checkpoint._writer._db, changed)  # not by the way on which it may die
+        self.linear.moved({name.partition(":")[2][:RUN_ID] for name in changed if name[:3] in {"run", "att"}})
         grown = self.rows.head["revision"] - before["revision"]
         self.expect(grown == (1 if fits else 0), f"the revision grows by {grown} with a command that is {result}")
         self.expect(fits or self.rows.head == before, f"a command of a stale owner changed {before}")
@@ -150,6 +154,7 @@ class Checker:
         elif state == "Failed" and reason == "refused":
             self.expect(work is None, f"{key} is refused and yet ran: {work}")
         self.crashes.attempt_moved(key, before, row)
+        self._world.attempt_moved(state, row["worker"])
 
     def run_moved(self, run_id: str, before: Row | None, row: Row) -> None:
         """A run is in another state."""
@@ -169,6 +174,8 @@ class Checker:
             self.expect(voter.checkpoint.applied_index == self.newest, f"{name} has not applied everything")
             voter.node._replica.read(lambda db, name=name: self._whole(name, db))
         self.crashes.at_end()
+        for finding in self.linear.findings():
+            self.report(f"not linearizable: {finding}")
 
     def _whole(self, name: str, db: Any) -> None:
         for fault in self.rows.instants.check(db):

@@ -106,6 +106,10 @@ class CrashRows:
                 self._hit(FINISH_LOST)
             self._carried[id(reply)] = (reply, "finishes", [key])
 
+    def matters(self, reply: Reply) -> bool:
+        """Whether a reply says something that has to be said again if it is lost."""
+        return id(reply) in self._carried
+
     def reply_lost(self, reply: Reply) -> None:
         """A reply did not arrive."""
         _, what, keys = self._carried.pop(id(reply), (None, "", []))
@@ -135,11 +139,12 @@ class CrashRows:
     def command(self, command: dict[str, Any], result: dict[str, Any], head: Row) -> None:
         """A command was applied, or was not."""
         if result["verdict"] != "applied":
-            self._hit(OLD_OWNER)
             return
         for op in command["ops"]:
             if op["type"] == "acquire":
                 self._acquired_ms = command["now_ms"]
+                if any(voter.runner.drives for name, voter in self._world.live.items() if name != op["owner"]):
+                    self._hit(OLD_OWNER)
                 for name, at_s in list(self._stopping.items()):
                     del self._stopping[name]
                     if name != op["owner"] and self._world.loop.now_s - at_s <= HAND_OVER_S:

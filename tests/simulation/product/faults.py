@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from cluster.room import boundless
 
+from tests.simulation.product.when import When
+
 if TYPE_CHECKING:
     from tests.simulation.product.loop import Life
     from tests.simulation.product.world import World
@@ -111,6 +113,18 @@ class Faults:
         world.start(clone)
         self._later(length_s, world.kill, clone)
 
+    def when(self, state: str, worker: str, delay_s: float, what: str, down_s: float) -> None:
+        """Do something to a process as soon as an attempt comes into a state."""
+        acts: dict[str, Callable[[], object]] = {
+            "kill worker": lambda: self.kill(worker, "now", 0, down_s),
+            "drain worker": lambda: self.drain_worker(worker, down_s),
+            "stall worker": lambda: self.stall(worker, down_s),
+            "kill owner": lambda: self.kill("owner", "now", 0, down_s),
+            "stall owner": lambda: self.stall("owner", down_s),
+        }
+        whose = "" if what.endswith("owner") else worker
+        self._world.whens.append(When(state, whose, delay_s, lambda: None if self.over else acts[what]()))
+
     # ---- network
 
     def part(self, who: str, way: str, width: str, length_s: float, salt: int) -> None:
@@ -132,6 +146,10 @@ class Faults:
         """Let some of the calls lose their request or their reply."""
         self._world.network.loss = share
         self._later(length_s, setattr, self._world.network, "loss", 0.0)
+
+    def lose(self, path: str, count: int) -> None:
+        """Let the next replies to workers on a path be lost, of those that say something new."""
+        self._world.network.losing[path] = count
 
     def slow(self, who: str, whom: str, delay_s: float, length_s: float) -> None:
         """Let messages between two hosts take long."""

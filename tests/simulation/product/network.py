@@ -93,6 +93,8 @@ class Network:
         self.loss = 0.0  # of a call's request or reply
         self._links: dict[frozenset[str], tuple[End, End]] = {}
         self._sessions = 0
+        self.losing: dict[str, int] = {}  # how many of the next replies that matter are lost, by path
+        self.matters: Callable[[Reply], bool] = lambda reply: True
         self.reply_lost: Callable[[Reply], None] = lambda reply: None
         self._serving: dict[Life, list[tuple[str, asyncio.Future[Reply]]]] = {}
 
@@ -118,6 +120,7 @@ class Network:
         for pair in sorted(self.blocked):
             self.unblock(*pair)
         self.slow.clear()
+        self.losing.clear()
         self.loss = 0.0
 
     def _give_up(self, ends: tuple[End, End]) -> None:
@@ -248,7 +251,8 @@ class Network:
         entry = (call.source, reply)
         if entry in self._serving.get(life, ()):
             self._serving[life].remove(entry)
-        if (host.name, call.source) in self.blocked or self._loses():
+        lost = self._loses() or self._loses_next(call.path, answer)
+        if lost or (host.name, call.source) in self.blocked:
             self.reply_lost(answer)
         else:
             self._loop.after(self._delay_s(host.name, call.source), None, self._give, reply, answer)
@@ -258,6 +262,13 @@ class Network:
             self.reply_lost(answer)
         else:
             reply.set_result(answer)
+
+    def _loses_next(self, path: str, answer: Reply) -> bool:
+        """Whether this is one of the next replies of a kind that the plan wants lost."""
+        if self.losing.get(path, 0) <= 0 or not self.matters(answer):
+            return False
+        self.losing[path] -= 1
+        return True
 
     def _loses(self) -> bool:
         return self.loss > 0 and self._random.random() < self.loss

@@ -18,6 +18,12 @@ TRIES = 6
 PATIENCE = 60
 LINE = 6  # runs that may still wait in line at the end
 OPEN = frozenset({"Pending", "Active", "Unknown", "Cancelling"})
+RETRIES: tuple[dict[str, Any], ...] = (
+    {"attempts": 1},
+    {"attempts": 2, "backoff_ms": 100},
+    {"attempts": 3, "backoff_ms": 300, "factor": 1.5, "max_ms": 400},
+    {"attempts": 3, "backoff_ms": 200, "on_exit_codes": [3, -9]},
+)
 UNANSWERED = frozenset({503, 429})
 
 
@@ -79,8 +85,32 @@ class Operators:
                 about = {"run_id": run_id, "attempt": attempt["n"], "row_revision": attempt["row_revision"]}
                 await self.change("/v1/attest", {**about, **said}, "recovery")
 
+    async def attest_host(self, worker: str) -> None:
+        """Attest all that one lost life of a worker left uncertain, in one statement."""
+        unknown = await self.read(f"/v1/unknown?worker={worker}", "recovery") or ()
+        lives = sorted({each["incarnation"] for each in unknown})
+        for incarnation in lives:
+            of_it = [each for each in unknown if each["incarnation"] == incarnation]
+            keys = [(each["run_id"], each["attempt"]) for each in of_it]
+            if all(self._world.is_quiet(key, incarnation) for key in keys):
+                named = [{key: each[key] for key in ("run_id", "attempt", "row_revision")} for each in of_it]
+                said = {"attester": "Ada", "statement": "its host is gone", "evidence": "ticket 7"}
+                body = {"worker": worker, "incarnation": incarnation, "attempts": named, **said}
+                await self.change("/v1/attest/incarnation", body, "recovery")
+
+    async def freeze_for(self, length_s: float) -> None:
+        """Freeze everything, and end that later."""
+        await self.change("/v1/freeze", {})
+        await asyncio.sleep(length_s)
+        await self.change("/v1/unfreeze", {}, tries=PATIENCE)
+
+    async def delete(self, name: str) -> None:
+        """Delete a schedule; some apply may bring it back."""
+        await self.change("/v1/delete", {"namespace": "acme", "name": name})
+
     async def settle(self) -> None:
         """Disable everything, so that nothing new falls due, and shorten long lines."""
+        await self.change("/v1/unfreeze", {}, tries=PATIENCE)
         for name in "abcd":
             await self.change("/v1/disable", {"namespace": "acme", "name": name}, tries=PATIENCE)
         waiting = await self.read("/v1/runs?state=Pending&limit=1000") or ()
@@ -148,7 +178,7 @@ def schedule_file(seed: int, variant: int) -> dict[str, Any]:
             "name": name,
             "every_s": random.choice((1, 1, 2, 3)),
             "pool": random.choice(("default", "small")),
-            "retry": {"attempts": random.choice((1, 2, 3))},
+            "retry": random.choice(RETRIES),
             "command": {"argv": ["work", name, str(variant)]},
         }
         for name in "abc"

@@ -1,7 +1,8 @@
 """What one seed does: a plan drawn beforehand, so that parts of it can be left out while the rest stays as it is."""
 
+import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from random import Random
 from typing import Any
 
@@ -46,6 +47,19 @@ class Plan:
     def only(self, numbers: list[int]) -> "Plan":
         """Return it with some of its actions only."""
         return replace(self, actions=tuple(self.actions[number] for number in numbers))
+
+    def to_json(self) -> str:
+        """Return it as a text that outlives changes of how plans are drawn."""
+        own = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "actions"}
+        actions = [[action.at_s, action.kind, *action.args] for action in self.actions]
+        return json.dumps({**own, "actions": actions})
+
+    @classmethod
+    def from_json(cls, text: str) -> "Plan":
+        """Return the plan of such a text."""
+        own = json.loads(text)
+        actions = tuple(Action(at_s, kind, tuple(args)) for at_s, kind, *args in own.pop("actions"))
+        return cls(**own, actions=actions)
 
 
 def draw(seed: int) -> Plan:
@@ -124,6 +138,13 @@ def _slow(random: Random, plan: Plan) -> Args:
     )
 
 
+def _when(random: Random, plan: Plan) -> Args:
+    """Strike just when an attempt has come into a state."""
+    state = random.choice(("Claimed", "Admitted", "Admitted", "Accepted", "Cancelling", "Succeeded", "Unknown"))
+    what = random.choice(("kill worker", "kill worker", "drain worker", "stall worker", "kill owner", "stall owner"))
+    return state, _worker(random, plan), round(random.choice((0, 0, 0.003, 0.02)), 3), what, _some_s(random, 0.5, 3.0)
+
+
 def _stall(random: Random, plan: Plan) -> Args:
     return _host(random, plan), _some_s(random, 0.3, 1.0, 2.0, 4.0)
 
@@ -133,6 +154,7 @@ def _clock(random: Random, plan: Plan) -> Args:
     return who, random.choice((0.5, -0.5, 3.0, -3.0, 90.0, -90.0, 4_000.0))
 
 
+_PATHS = ("/v1/poll", "/v1/permits", "/v1/reports")
 _KINDS: tuple[tuple[float, str, Callable[[Random, Plan], Args]], ...] = (
     (1.0, "kill voter", _kill_voter),
     (1.5, "kill worker", _kill_worker),
@@ -142,6 +164,8 @@ _KINDS: tuple[tuple[float, str, Callable[[Random, Plan], Args]], ...] = (
     (0.1, "outage", lambda random, _: (round(random.choice((30, 65, 90, 3700)) * (1 + random.random()), 3),)),
     (1.0, "part", _part),
     (0.6, "loss", lambda random, _: (random.choice((0.05, 0.2, 0.5)), _some_s(random, 1.0, 4.0))),
+    (0.8, "lose", lambda random, _: (random.choice(_PATHS), random.choice((1, 1, 3, 20)))),
+    (1.5, "when", _when),
     (0.6, "slow", _slow),
     (0.6, "cut", lambda random, plan: (_voter(random, plan), random.randrange(1 << 16))),
     (0.8, "stall", _stall),
@@ -154,6 +178,9 @@ _KINDS: tuple[tuple[float, str, Callable[[Random, Plan], Args]], ...] = (
     (2.0, "cancel", lambda random, _: (random.randrange(100),)),
     (0.7, "apply", lambda random, _: (random.randrange(1, 5),)),
     (0.7, "enable", lambda random, _: (random.choice("abc"), random.random() < 0.6)),
+    (0.5, "attest host", lambda random, plan: (_worker(random, plan),)),
+    (0.25, "freeze", lambda random, _: (_some_s(random, 0.5, 3.0),)),
+    (0.3, "delete", lambda random, _: (random.choice("abc"),)),
     (3.0, "attest", lambda random, _: (random.randrange(100),)),
     (1.5, "show", lambda random, _: (random.randrange(100),)),
 )

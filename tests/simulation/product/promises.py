@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from cluster.listener import Reply
 
+from runner.management.replies import STALE
+from tests.simulation.product.linear import Told
+
 if TYPE_CHECKING:
     from tests.simulation.product.world import World
 
@@ -58,6 +61,7 @@ class Promises:
             self._world.checker.report(f"{asked.key} was answered {asked.told[0]} and then {form}")
         if asked.answered_s is None:
             asked.answered_s = self._world.loop.now_s
+            self._decided(asked, form)
         asked.told.append(form)
 
     def reported(self, item: dict[str, Any], answer: dict[str, Any]) -> None:
@@ -77,7 +81,21 @@ class Promises:
         self._world.checker.expect(fits[item["kind"]], f"{item['kind']} of {key} was recorded: {row}")
 
     def read(self, path: str, form: Any, called_s: float, reply: Reply) -> None:
-        """Something was read."""
+        """Something was read; what comes from a voter that could not ask the owner is not linearizable, and says so."""
+        if path.startswith("/v1/runs/") and STALE not in reply.headers:
+            revision = max((each["row_revision"] for each in form["attempts"]), default=0)
+            told = Told(state=form["state"], revision=revision)
+            self._world.checker.linear.told(form["run_id"], called_s, told)
+
+    def _decided(self, asked: Asked, form: dict[str, Any]) -> None:
+        """The first answer to a cancel or a trigger says something of its run."""
+        told = self._world.checker.linear.told
+        if asked.path == "/v1/cancel" and "status" not in form:
+            told(asked.body["run_id"], asked.called_s, Told(cancelled=True))
+        elif asked.path == "/v1/cancel" and form.get("reason") == "terminal":
+            told(asked.body["run_id"], asked.called_s, Told(state=form["state"]))
+        elif asked.path == "/v1/trigger" and "run_id" in form:
+            told(form["run_id"], asked.called_s, Told())
 
     def check(self, name: str, db: sqlite3.Connection) -> None:
         """Hold one voter's rows, at the end, against all that was told."""

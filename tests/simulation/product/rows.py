@@ -31,6 +31,7 @@ class Rows:
         self.head: Row = {"epoch": 0, "revision": 0}
         self.tokens: dict[int, Key] = {}
         self._newest_token = 0
+        self._frozen = False  # before the command, and after it
 
     def _expect(self, holds: object, what: str) -> None:
         self._world.checker.expect(holds, what)
@@ -47,7 +48,9 @@ class Rows:
 
     def take(self, db: sqlite3.Connection, changed: list[str]) -> None:
         """Look at every row that a command says it changed."""
+        before = self.head
         self.head = _one(db, "SELECT * FROM head")
+        self._frozen = bool(before.get("frozen") and self.head.get("frozen"))
         fresh: dict[str, list[str]] = {}
         for name in changed:
             kind, _, key = name.partition(":")
@@ -106,10 +109,12 @@ class Rows:
             self._expect(token not in self.tokens, f"{key} and {self.tokens.get(token)} have one token")
             self._expect(token > self._newest_token, f"the token of {key} is not larger than those before")
             self._expect(before is not None and before["state"] == "Claimed", f"{key} is permitted while {before}")
+            self._expect(not self._frozen, f"{key} is permitted while everything is frozen")
             self.tokens[token], self._newest_token = key, max(token, self._newest_token)
 
     def _first_seen(self, key: Key) -> None:
         run_id, n = key
+        self._expect(not self._frozen or self.attempts[key]["state"] != "Claimed", f"{key} is claimed while frozen")
         if n > 1:
             last = self.attempts.get((run_id, n - 1))
             fit = last is not None and (last["state"] in {"Failed", "NotLaunched"} or last["superseded"])
@@ -137,6 +142,7 @@ class Rows:
             return
         self.runs[run_id] = row
         if before is None:
+            self._expect(not self._frozen or row["state"] == "Skipped", f"{run_id} is made while everything is frozen")
             if row["scheduled_for_ms"] is not None:
                 self.instants.materialised(row)
         elif before["state"] in ENDED_RUN and row["state"] != before["state"]:

@@ -36,7 +36,8 @@ def run_plan(plan: Plan) -> Ended:
     with files_watched(), tempfile.TemporaryDirectory(dir=memory) as home, _collecting_nothing():
         world = World(plan, Path(home))
         try:
-            world.loop.run_until_complete(_live(world))
+            with world.coverage.recorded():
+                world.loop.run_until_complete(_live(world))
         except Stuck as stuck:
             world.checker.report(f"stuck: {stuck}")
         world.close()

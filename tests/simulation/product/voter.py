@@ -71,8 +71,12 @@ class Voter:
         apply = checkpoint.apply
 
         def observed(entry: Entry) -> object:
-            result = apply(entry)
-            world.applied(self, entry, result)
+            world.coverage.on = entry.index > world.checker.newest
+            try:
+                result = apply(entry)
+            finally:
+                world.coverage.on = False
+            world.checker.applied(self, entry, result)
             return result
 
         checkpoint.apply = observed

@@ -6,6 +6,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
 import structlog
 
 from tests.simulation.product.engine import SimulatedEngine
@@ -61,14 +62,24 @@ class SimulatedHttp(HttpAdmission):
         process = self._process
         headers = {"authorization": self._bearer}
         call = Call(process.host_name, "admission", "POST", path, headers, body)
-        limit_s = within_s if path == "/v1/poll" else process.world.timing.reply_s
+        linear, asks = process.world.checker.linear, path in {"/v1/permits", "/v1/fences"}
+        sent = linear.asked(path, msgspec.json.decode(body)["items"]) if asks else []
+        timing = process.world.timing
+        limit_s = min(within_s, timing.reply_s + (timing.worker.poll_wait_s if path == "/v1/poll" else 0.0))
         try:
             reply = await process.world.network.call(url.removeprefix("http://"), call, limit_s)
         except NoConnection as fault:
+            for pending in sent:
+                pending.nothing()
             self._route.failed(url)
             raise Unreachable(str(fault)) from None
         except Lost as fault:
             raise ReplyLost(str(fault)) from None
+        if reply.status == 200 and asks:
+            linear.answered(sent, msgspec.json.decode(reply.body)["items"])
+        elif reply.status == 421 or b'"unknown"' not in reply.body:
+            for pending in sent:
+                pending.nothing()
         return self._understand(url, reply.status, reply.headers, reply.body, form)
 
 

@@ -11,7 +11,6 @@ from cluster import ports
 from cluster.bearer import Principal
 from cluster.compaction import Bounds
 from cluster.identity import create_disk
-from cluster.log_mirror import Entry
 from cluster.outcome import FailStop
 from cluster.ports import Identity
 from cluster.room import boundless
@@ -19,6 +18,7 @@ from runner import settings
 from tests.simulation.cluster.disk import Disk
 from tests.simulation.cluster.recording import History
 from tests.simulation.product.checker import Checker
+from tests.simulation.product.coverage import Coverage
 from tests.simulation.product.engine import Machine, Manner, Work, draw_manner
 from tests.simulation.product.hosts import HostClock, Killed
 from tests.simulation.product.loop import Life, Loop, bury
@@ -27,6 +27,7 @@ from tests.simulation.product.operators import Operators
 from tests.simulation.product.plan import Plan
 from tests.simulation.product.plain_disk import PlainDisk
 from tests.simulation.product.voter import IO_ERROR, OPERATORS, Voter
+from tests.simulation.product.when import When
 from tests.simulation.product.worker_life import WorkerProcess
 from worker import timing
 from worker.protocol import Claim
@@ -45,8 +46,8 @@ class Timings:
         pulse_s=0.5,
         poll_s=0.5,
         repeat_s=0.3,
-        claim_s=1.5,
-        contact_s=2.0,
+        claim_s=2.0,
+        contact_s=2.5,
         stop_grace_s=0.3,
         stop_deadline_s=1.2,
         clock_seen_s=2.0,
@@ -66,7 +67,7 @@ class Timings:
         retention_s=3600.0,
         prune_every_s=600.0,
     )
-    reply_s: float = 1.0
+    reply_s: float = 0.8
 
 
 @dataclass
@@ -82,6 +83,7 @@ class World:
         self.random = Random(f"{self.plan.seed} world")
         self.network = Network(self.loop, Random(f"{self.plan.seed} network"))
         self.checker = Checker(self)
+        self.coverage = Coverage()
         self.timing = Timings()
         self.bounds = Bounds(every_entries=150, keep_entries=60, keep_bytes=60_000, stall_s=2.0)
         self._lives: Counter[str] = Counter()
@@ -101,6 +103,8 @@ class World:
         self.blindly_attested: set[tuple[str, int]] = set()
         self.free = dict.fromkeys(self.voters, boundless())
         self.network.reply_lost = self.checker.crashes.reply_lost
+        self.network.matters = self.checker.crashes.matters
+        self.whens: list[When] = []
         self._make_hosts()
         self._make_disks()
 
@@ -202,10 +206,6 @@ class World:
             self.checker.report(f"{voter.name} ended: {why}")
         self.kill_voter(voter.name, power=False)
 
-    def applied(self, voter: Voter, entry: Entry, result: object) -> None:
-        """A voter has made something of an entry of the log."""
-        self.checker.applied(voter, entry, result)
-
     # ---- workers
 
     def folder_of(self, host_name: str) -> Path:
@@ -242,6 +242,13 @@ class World:
         self.checker.crashes.worker_died(process, process.left())
         self.buried.append(process.life)
         self.loop.after(0.0, None, process.close)
+
+    def attempt_moved(self, state: str, worker: str) -> None:
+        """An attempt of a worker came into a state: what waits for that is done."""
+        due = [when for when in self.whens if when.state == state and when.worker in {"", worker}]
+        for when in due:
+            self.whens.remove(when)
+            self.loop.after(when.delay_s, None, when.act)
 
     def alive_works(self) -> list[Work]:
         """Return all work that is alive anywhere."""
