@@ -45,13 +45,15 @@ def _calendar(world: World, s: State) -> Iterator[Proposal]:
     if not due:
         return
     batch = tuple(due) if world.bounds.batch else (due[0],)
+    lost = look.head.restored_ms is not None and batch[-1] <= look.head.restored_ms
+    gap = ops.Missed(batch[0], batch[-1], len(batch), "restored")
     op = ops.Materialise(
         schedule_id=SCHEDULE,
         schedule_revision=look.definition_revision,
         after_ms=look.watermark_ms,
         until_ms=batch[-1],
-        missed=(),
-        due=batch,
+        missed=(gap,) if lost else (),
+        due=() if lost else batch,
     )
     yield ("the calendar: %s due", "both are" if len(batch) > 1 else "one instant is"), ONWARD, op
 

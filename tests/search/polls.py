@@ -7,6 +7,7 @@ from runner.contacts import Ask, Contacts, IncarnationRefused
 from tests.search.contact import LATER, TIMING, ContactOf, contact, contacts, given_up
 from tests.search.state import Flight, Listed, State
 from tests.search.world import FAULT, NOBODY, ONWARD, Step, World
+from worker.ledger_row import Fence, RowState
 from worker.protocol import VERSION, Poll
 
 NEEDLESS = "section 4: lost although the life that polled has it in hand"
@@ -34,6 +35,9 @@ def _arrives(world: World, s: State, flight: Flight, words: str, kind: str) -> I
     polled = s if heard == s.heard else s._replace(heard=heard)
     if who.alive and not who.closing and world.book.listing(s.book, who.worker, who.incarnation).retired:
         polled = polled.with_life(i, who._replace(closing=True))
+    generation = world.look(s).head.generation
+    if who.alive and generation > who.generation:
+        polled = _adopts(world, polled, i, generation)
     # What it has in hand now tells whether it is wrong to give it up: not what it had when the poll was sent.
     in_hand = tuple(at for at, _, mine in listed(world, s, i) if mine)
     key = ("polled", s.book, heard, s.lives, flight, in_hand)
@@ -42,6 +46,16 @@ def _arrives(world: World, s: State, flight: Flight, words: str, kind: str) -> I
         yield Step((words, who.incarnation), kind, polled)
     for said, book, wrong in found:
         yield Step((words + said[0], who.incarnation, *said[1:]), kind, polled._replace(book=book), wrong)
+
+
+def _adopts(world: World, s: State, i: int, generation: int) -> State:
+    """A reply names a later generation: it is kept, and what was reserved before is fenced, in one commit."""
+    tasks = list(s.tasks)
+    for at, _, _ in listed(world, s, i):
+        row = world.notes.row(tasks[at])
+        if row.state is RowState.RESERVED and row.binding.generation < generation:
+            tasks[at] = world.notes.step(tasks[at], Fence("the checkpoint was restored"))[0]._replace(hand="")
+    return s.with_life(i, s.lives[i]._replace(generation=generation))._replace(tasks=tuple(tasks))
 
 
 def _given_up(world: World, s: State, flight: Flight, in_hand: tuple[int, ...]) -> list[tuple[tuple, int, str]]:

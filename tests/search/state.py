@@ -34,6 +34,7 @@ class Life(NamedTuple):
         number: counts the lives of that ledger.
         closing: it was asked to drain, or was told that it is retired.
         attested: a human stated that nothing of it is alive.
+        generation: the highest that its ledger heard of.
     """
 
     worker: str
@@ -43,6 +44,7 @@ class Life(NamedTuple):
     alive: bool = True
     closing: bool = False
     attested: bool = False
+    generation: int = 1
 
 
 class Task(NamedTuple):

@@ -54,6 +54,8 @@ def _reserves(world: World, s: State) -> Iterator[Step]:
         for claim in world.book.listing(s.book, who.worker, who.incarnation).claims:
             at = world.places[claim.binding.run_id, claim.binding.attempt]
             task = s.tasks[at]
+            if claim.binding.generation != who.generation:
+                continue
             changed, decision = world.notes.step(task, Reserve(claim.binding, f"x-{who.incarnation}"))
             if not refused(decision):
                 said = ("%s reserves %s", s.lives[i].incarnation, world.name(at))
