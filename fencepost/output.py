@@ -58,7 +58,7 @@ def schedules(rows: Sequence[Row]) -> str:
         [
             (
                 f"{row['namespace']}/{row['name']}",
-                row["cron"] or f"every {row['every_s']}s",
+                _trigger(row),
                 row["timezone"],
                 row["enabled"],
                 row["pool"],
@@ -67,6 +67,12 @@ def schedules(rows: Sequence[Row]) -> str:
             for row in rows
         ],
     )
+
+
+def _trigger(row: Row) -> str:
+    if row["every_s"] is not None:
+        return f"every {row['every_s']}s"
+    return str(row["cron"] or f"at {row['at']}")
 
 
 def events(rows: Sequence[Row]) -> str:

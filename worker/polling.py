@@ -73,13 +73,25 @@ class Poller:
         self._closed = False
         self._answered = True
         self._waiting: asyncio.Timeout | None = None
+        self._offers = 0
+        self._farewell = asyncio.Event()
+
+    async def taken_leave(self) -> None:
+        """Wait until the owner was told that there is no more room here, so that it claims nothing for a worker gone."""
+        await self._farewell.wait()
 
     def close(self) -> None:
-        """Take no more claims; contact goes on."""
+        """Take no more claims, and say so at once; contact goes on."""
         self._closed = True
+        if self._offers > 0:
+            self._cut_short()
 
     def slot_freed(self) -> None:
         """Cut short a poll that was sent without room for anything."""
+        if self._offers == 0 and not self._closed:
+            self._cut_short()
+
+    def _cut_short(self) -> None:
         if self._waiting is not None:
             self._waiting.reschedule(asyncio.get_running_loop().time())
             self._waiting = None
@@ -103,6 +115,8 @@ class Poller:
                 await asyncio.sleep(self._backoff.pause_s())
                 continue
             self._note(answered=True, why="")
+            if self._closed and message.slots == 0:
+                self._farewell.set()
             self._backoff.reset()
             early = self._clock.mono_s() - sent_mono_s < message.wait_s
             if not self._act(reply, kin) and early:
@@ -121,7 +135,7 @@ class Poller:
             epoch=self._life.epoch,
             slots=0 if self._closed else max(0, room),
             held=[self._held(row) for row in rows[:MAX_ITEMS]],
-            wait_s=self._timing.poll_wait_s,
+            wait_s=0.0 if self._closed and not self._farewell.is_set() else self._timing.poll_wait_s,
             cluster_id=self._life.lineage.cluster_id,
             generation=self._life.lineage.generation,
             pools=self._pools,
@@ -132,10 +146,10 @@ class Poller:
         return held(row, self._life.id, resumed=live)
 
     async def _ask(self, message: Poll) -> PollReply | None:
-        """Send one poll; None if it was cut short because a slot came free."""
+        """Send one poll; None if it was cut short because what it offers is out of date."""
         try:
             async with asyncio.timeout(None) as waiting:
-                self._waiting = waiting if message.slots == 0 and not self._closed else None
+                self._waiting, self._offers = waiting, message.slots
                 return await self._admission.poll(message)
         except TimeoutError:
             return None

@@ -51,14 +51,14 @@ class Binding(Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     cluster_id: Id
-    generation: int
+    generation: Count
     namespace: Id
     schedule_id: Id
     occurrence: Annotated[str, Meta(max_length=128)]
     run_id: Id
-    attempt: Annotated[int, Meta(ge=1)]
+    attempt: Ordinal
     owner: Id
-    epoch: int
+    epoch: Count
     worker: Id
     incarnation: Id
     ledger: Id

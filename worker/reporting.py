@@ -97,7 +97,8 @@ class Reporter:
                 self._hear(reports, await self._admission.reports(told))
         except NotAnswered as fault:
             _log.debug("not_answered", why=str(fault))
-            return max(self._backoff.pause_s(), fault.retry_after_s or 0.0)
+            await asyncio.sleep(fault.retry_after_s or 0.0)  # news does not shorten what the other side asked for
+            return self._backoff.pause_s()
         self._backoff.reset()
         return 0.0
 

@@ -28,6 +28,7 @@ from worker.timing import Timing
 
 _log = structlog.get_logger("worker.service")
 _PRUNE_ROWS: Final = 1_000
+_FAREWELL_S: Final = 1.0  # what nobody hears costs the next attempt a claim deadline, and no more
 
 
 class Worker:
@@ -193,6 +194,9 @@ class Worker:
         with suppress(TimeoutError):
             async with asyncio.timeout(self._timing.flush_s):
                 await self._reporter.quiet()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_FAREWELL_S):
+                await self._poller.taken_leave()
         _log.info("drained", left_running=len(self._live))
 
     async def _prune(self) -> None:

@@ -2,10 +2,12 @@
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from cluster.bearer import Principal
+from cluster.outcome import NotApplied, Why
 from cluster.ports import Clock
 from runner.admission.lineage import Spoken, demand_lineage
 from runner.admission.listing import Listing, hold_s, listing_of
@@ -16,7 +18,14 @@ from runner.ports import Node
 from runner.service import Runner
 from runner.settings import Timing
 from runner.tenure import Tenure
-from worker.protocol import Answers, Fences, NotOwner, Permits, Poll, PollReply, Reports
+from worker.protocol import MAX_ITEMS, Answers, Fences, NotOwner, Permits, Poll, PollReply, Reports
+
+MAX_HELD_POLLS: Final = 1_000
+"""Polls held back at once; one more is answered at once, so that no worker is deaf to its stops."""
+MAX_WAITING_OF_ONE: Final = 2 * MAX_ITEMS
+"""Items of one worker that wait for the owner at once: one worker alone never fills the queue of all."""
+MAX_ASKS: Final = 20_000
+"""Permit requests remembered until the attempts that they name turn out not to be open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +58,8 @@ class Admission:
         self._clock = clock
         self._urls = tuple(urls)
         self._timing = timing
+        self._held_polls = 0
+        self._waiting: dict[str, int] = {}
 
     async def poll(self, principal: Principal, message: Poll) -> PollReply | NotOwner:
         """Take in a worker's contact and tell it what is open, holding the answer back while that is no news.
@@ -78,11 +89,13 @@ class Admission:
             listing = await self._listing(worker, incarnation)
             return self._reply(tenure, listing)
         self._runner.look()
+        wait_s = min(message.wait_s, self._timing.poll_s) if self._held_polls < MAX_HELD_POLLS else 0.0
         bell = tenure.contacts.hold(worker)
-        held = _Held(contact, tenure, bell, mono_s, min(message.wait_s, self._timing.poll_s), generation)
+        self._held_polls += 1
         try:
-            listing = await self._await_news(held)
+            listing = await self._await_news(_Held(contact, tenure, bell, mono_s, wait_s, generation))
         finally:
+            self._held_polls -= 1
             tenure.contacts.release(worker, bell)
         tenure.contacts.tell(contact, listing.keys)
         return self._reply(tenure, listing)
@@ -96,12 +109,15 @@ class Admission:
         tenure = self._runner.tenure
         if tenure is None:
             return self._not_owner()
-        for item in message.items:
-            key = (item.binding.run_id, item.binding.attempt)
-            ask = Ask(item.binding.incarnation, message.number, tenure.served.served_s)
-            if item.binding.worker == principal.name:
-                tenure.contacts.asked(key, ask)
-        results = await self._runner.submit_all([permit_op(principal, item) for item in message.items])
+        with self._room(principal, len(message.items)):
+            if len(tenure.contacts.asks) + len(message.items) > MAX_ASKS:
+                raise NotApplied(Why.QUEUE_FULL, "the owner remembers too many permit requests")
+            for item in message.items:
+                key = (item.binding.run_id, item.binding.attempt)
+                ask = Ask(item.binding.incarnation, message.number, tenure.served.served_s)
+                if item.binding.worker == principal.name:
+                    tenure.contacts.asked(key, ask)
+            results = await self._runner.submit_all([permit_op(principal, item) for item in message.items])
         return answers(results, refused="denied")
 
     async def fences(self, principal: Principal, message: Fences) -> Answers | NotOwner:
@@ -109,7 +125,8 @@ class Admission:
         await self._generation_for(message)
         if not self._runner.drives:
             return self._not_owner()
-        results = await self._runner.submit_all([fence_op(principal.name, item) for item in message.items])
+        with self._room(principal, len(message.items)):
+            results = await self._runner.submit_all([fence_op(principal.name, item) for item in message.items])
         return answers(results, refused="denied")
 
     async def reports(self, principal: Principal, message: Reports) -> Answers | NotOwner:
@@ -121,10 +138,29 @@ class Admission:
         tenure = self._runner.tenure
         if tenure is None:
             return self._not_owner()
-        results = await self._runner.submit_all([report_op(principal.name, item) for item in message.items])
+        with self._room(principal, len(message.items)):
+            results = await self._runner.submit_all([report_op(principal.name, item) for item in message.items])
         if any(result.changed for result in results):
             tenure.contacts.ring(principal.name, answer=True)
         return answers(results, refused="evidence")
+
+    @contextlib.contextmanager
+    def _room(self, principal: Principal, count: int) -> Iterator[None]:
+        """Count the items of one worker while they wait for the owner.
+
+        Raises:
+            NotApplied: it has too many waiting.
+        """
+        waiting = self._waiting.get(principal.name, 0) + count
+        if waiting > MAX_WAITING_OF_ONE:
+            raise NotApplied(Why.QUEUE_FULL, f"worker {principal.name} has too much waiting")
+        self._waiting[principal.name] = waiting
+        try:
+            yield
+        finally:
+            self._waiting[principal.name] -= count
+            if not self._waiting[principal.name]:
+                del self._waiting[principal.name]
 
     async def _await_news(self, held: _Held) -> Listing:
         """Return the listing once it is news to the worker, its time is up, or its poll is out of date."""

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from runner.checkpoint import queries
+from runner.checkpoint import arming, queries
 from runner.checkpoint.birth import Birth, manual_run
 from runner.checkpoint.carrying import insert_run
 from runner.checkpoint.commit import Cause, Commit
@@ -150,7 +150,9 @@ def _fault_in_edit(commit: Commit, edit: _Edit, ids: Container[str]) -> str | No
         return "retry_of_unknown"
     new_id = edit.spec.schedule_id
     taken = edit.stored is None and (new_id in ids or queries.has_schedule(commit.db, new_id))
-    return "schedule_id_taken" if taken else None
+    if taken:
+        return "schedule_id_taken"
+    return arming.AT_HAS_PASSED if arming.never_comes(edit.spec, edit.stored, commit.head) else None
 
 
 def _refused(reason: str, **detail: str) -> OpResult:
@@ -188,8 +190,7 @@ def _outcome(spec: ScheduleSpec, stored: Schedule | None) -> str:
 
 def _write_schedule(commit: Commit, spec: ScheduleSpec, stored: Schedule | None, target: bytes) -> None:
     digest, now_ms = digest_of(target), commit.now_ms
-    # An instant counts only if it is later than the revision of the definition that plans it.
-    watermark_ms = now_ms if stored is None else max(stored.watermark_ms, now_ms)
+    watermark_ms = arming.watermark_ms(spec, stored, commit.head)
     keeps_anchor = stored is not None and stored.deleted_ms is None and stored.spec.trigger == spec.trigger
     keeps_anchor = keeps_anchor and isinstance(spec.trigger, Every)
     anchor_ms = stored.anchor_ms if stored is not None and keeps_anchor else -(-now_ms // 1000) * 1000

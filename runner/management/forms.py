@@ -178,9 +178,10 @@ class ScheduleForm(Struct, frozen=True, kw_only=True):
     """One schedule, without its command.
 
     Attributes:
-        cron: its expression, or null for an interval.
-        every_s: its interval, or null for cron.
-        anchor: what an interval counts from, null for cron.
+        cron: its expression, or null.
+        every_s: its interval, or null.
+        at: its one instant, or null.
+        anchor: what an interval counts from, or null.
         attempts: launches in all, as `retry` says too.
         retention_s: for how long ended runs are kept.
         next: the next planned instant, null while disabled or if none will come.
@@ -193,6 +194,7 @@ class ScheduleForm(Struct, frozen=True, kw_only=True):
     enabled: bool
     cron: str | None
     every_s: int | None
+    at: str | None
     anchor: str | None
     timezone: str
     overlap: str

@@ -118,6 +118,7 @@ def test_schedules_with_their_next_instant() -> None:
         "name": "close",
         "cron": "0 0 * * *",
         "every_s": None,
+        "at": None,
         "timezone": "UTC",
         "enabled": True,
     }
@@ -125,6 +126,8 @@ def test_schedules_with_their_next_instant() -> None:
     text = output.schedules([cron | {"pool": "default", "next": {"at": "2026-03-29T00:00:00Z"}}, every])
     assert [line.split("  ")[-1].strip() for line in text.split("\n")[1:]] == ["2026-03-29T00:00:00Z", "-"]
     assert "every 2s" in text
+    once = every | {"every_s": None, "at": "2026-03-29T00:00:00Z"}
+    assert "  at 2026-03-29T00:00:00Z  " in output.schedules([once])
 
 
 def test_what_a_change_and_its_rehearsal_say() -> None:

@@ -200,6 +200,11 @@ class FakeWorker:
     def stopped_of(self, run_id: str, attempt: int) -> ConfirmStopped:
         return ConfirmStopped(**self._of(run_id, attempt), consumed=True, exit_code=None, ended_ms=NOON_MS)
 
+    def never_began(self, claim: Claim) -> ConfirmStopped:
+        """Say that a stop was noted before the permission was consumed."""
+        of = self._of(claim.binding.run_id, claim.binding.attempt)
+        return ConfirmStopped(**of, consumed=False, exit_code=None, ended_ms=NOON_MS)
+
     def cannot_tell(self, claim: Claim) -> CannotTell:
         return self.cannot_tell_of(claim.binding.run_id, claim.binding.attempt)
 
