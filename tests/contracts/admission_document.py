@@ -83,7 +83,11 @@ PROBLEMS: Final[dict[str, tuple[str, str, dict[str, Any]]]] = {
     "401": ("Unauthorized", "Not exactly one valid bearer; the same answer whatever was wrong with it.", CHALLENGE),
     "403": ("Forbidden", "The credential is not a worker's.", {}),
     "408": ("Timeout", "The body did not come in time.", {}),
-    "409": ("IncarnationRefused", "Another process under this worker's name counts.", RETRY_AFTER),
+    "409": (
+        "Refused",
+        "The worker's ledger is of another cluster or a later generation; or, for a poll, another process counts.",
+        RETRY_AFTER,
+    ),
     "413": ("TooLarge", "The body is longer than the limit, or holds more than one command can.", {}),
     "415": ("UnsupportedMediaType", "Neither JSON nor msgpack.", {}),
     "429": ("TooManyRequests", "Too much of this worker, or of all, waits; nothing was done.", RETRY_AFTER),
@@ -95,7 +99,6 @@ PROBLEMS: Final[dict[str, tuple[str, str, dict[str, Any]]]] = {
         RETRY_AFTER,
     ),
 }
-ONLY_POLLS: Final = frozenset({"409"})
 PROBLEM: Final = {
     "description": "RFC 9457.",
     "type": "object",
@@ -146,9 +149,7 @@ def document() -> dict[str, Any]:
 
 def _operation(path: str) -> dict[str, Any]:
     asked, answered, summary, description = OPERATIONS[path]
-    statuses = {
-        status: name for status, (name, _, _) in PROBLEMS.items() if status not in ONLY_POLLS or path == "/v1/poll"
-    }
+    statuses = {status: name for status, (name, _, _) in PROBLEMS.items()}
     refs = {
         status: {"$ref": f"#/components/responses/{name}"} for status, name in {**statuses, "421": "NotOwner"}.items()
     }

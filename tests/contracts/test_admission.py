@@ -323,6 +323,9 @@ async def test_every_status_of_every_path_is_answered_as_it_is_stated(monkeypatc
             await refusals(at, path, monkeypatch)
         second = msgspec.structs.replace(POLL, ledger="another", incarnation="i9", number=99)
         assert status(await at.send("/v1/poll", second), "not_done") == 409
+        for path in OPERATIONS:
+            elsewhere = MESSAGES[path] | {"cluster_id": "another", "generation": 1}
+            assert status(await at.send(path, elsewhere), "not_done") == 409
         at.one.node.depose("node2")
         await asyncio.sleep(0)
         for path in OPERATIONS:
