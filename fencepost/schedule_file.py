@@ -51,7 +51,7 @@ class _ScheduleForm(Struct, forbid_unknown_fields=True):
     every: str | None = None
     at: str | None = None
     timezone: str = "UTC"
-    overlap: Literal["skip"] = "skip"
+    overlap: Literal["skip", "cancel_previous"] = "skip"
     pool: str = "default"
     on_unknown: Literal["hold"] = "hold"
     retry: _RetryForm = msgspec.field(default_factory=_RetryForm)

@@ -162,6 +162,8 @@ def _own(
         room = rooms(contacts, view.attempts, view.retired, served_s=served_s, poll_s=timing.poll_s)
         offered = (one for one in view.claimable if not tenure.aside.holds(claim_of(one), served_s))
         yield from found.claims(match(offered, room, view.pools, tenure.last_claims))
+    if view.expired is not None:
+        yield from view.expired.prunes
 
 
 def _leaves_alone(op: Op, row: Schedule) -> bool:

@@ -156,13 +156,17 @@ class Ledger:
         self.lineage = lineage
         return fenced
 
-    def prune(self, *, before_ms: int, limit: int) -> int:
-        """Delete at most `limit` rows that were finally answered before an instant, oldest first; return how many."""
-        found = "SELECT run_id, attempt FROM attempt WHERE answered_ms < ? ORDER BY answered_ms LIMIT ?"
+    def settled(self, *, before_ms: int, limit: int) -> list[LedgerRow]:
+        """Return at most `limit` rows that were finally answered, or last asked about, before an instant; oldest first."""
+        query = "SELECT body FROM attempt WHERE answered_ms < ? ORDER BY answered_ms, run_id, attempt LIMIT ?"
+        return self._read(query, (before_ms, limit))
+
+    def forget(self, keys: Iterable[Key]) -> None:
+        """Delete rows that were finally answered; a row that still has something to say stays."""
         with self._transaction():
-            old = self._db.execute(found, (before_ms, limit)).fetchall()
-            self._db.executemany("DELETE FROM attempt WHERE run_id = ? AND attempt = ?", old)
-        return len(old)
+            self._db.executemany(
+                "DELETE FROM attempt WHERE run_id = ? AND attempt = ? AND answered_ms IS NOT NULL", list(keys)
+            )
 
     def _store(self, run_id: str, attempt: int, row: LedgerRow) -> None:
         self._db.execute(

@@ -14,6 +14,7 @@ from worker.backoff import Backoff
 from worker.client import Admission
 from worker.engine.base import Engine
 from worker.fault import LedgerBroken
+from worker.forgetting import Forgetter
 from worker.incarnation import Incarnation
 from worker.invocation import Invocation, Means
 from worker.ledger import Key, Ledger
@@ -27,7 +28,6 @@ from worker.reporting import Reporter
 from worker.timing import Timing
 
 _log = structlog.get_logger("worker.service")
-_PRUNE_ROWS: Final = 1_000
 _FAREWELL_S: Final = 1.0  # what nobody hears costs the next attempt a claim deadline, and no more
 
 
@@ -76,6 +76,7 @@ class Worker:
         self._reporter = Reporter(
             ledger=ledger, admission=admission, life=life, backoff=backoff(), clock=clock, timing=timing
         )
+        self._forgetter = Forgetter(ledger=ledger, admission=admission, life=life, clock=clock, timing=timing)
         self._poller = Poller(
             slots=slots,
             pools=pools,
@@ -117,7 +118,7 @@ class Worker:
                 self._group = group
                 for watched in list(self._live.values()):
                     self._own(group.create_task(self._follow(watched)))
-                for part in (self._poller.run(), self._asker.run(), self._reporter.run(), self._prune()):
+                for part in (self._poller.run(), self._asker.run(), self._reporter.run(), self._forgetter.run()):
                     self._own(group.create_task(part))
                 await self._drain_asked.wait()
                 await self._wind_down(group)
@@ -198,13 +199,6 @@ class Worker:
             async with asyncio.timeout(_FAREWELL_S):
                 await self._poller.taken_leave()
         _log.info("drained", left_running=len(self._live))
-
-    async def _prune(self) -> None:
-        """Forget rows long after their final answer, a bounded number at a time."""
-        while True:
-            before_ms = self._clock.wall_ms() - int(self._timing.retention_s * 1000)
-            more = self._ledger.prune(before_ms=before_ms, limit=_PRUNE_ROWS) == _PRUNE_ROWS
-            await asyncio.sleep(0 if more else self._timing.prune_every_s)
 
     def _own(self, task: asyncio.Task[None]) -> None:
         self._tasks.add(task)

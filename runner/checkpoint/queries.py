@@ -90,6 +90,14 @@ def schedule(db: sqlite3.Connection, schedule_id: str) -> Schedule | None:
     return None if row is None else _schedule(row)
 
 
+def schedules_after(db: sqlite3.Connection, schedule_id: str, limit: int) -> Iterator[Schedule]:
+    """Read some schedules now, deleted ones too, those whose ids come after one; decode each only as it is taken."""
+    return map(
+        _schedule,
+        db.execute(f"{_SCHEDULES} WHERE schedule_id > ? ORDER BY schedule_id LIMIT ?", (schedule_id, limit)).fetchall(),
+    )
+
+
 def has_schedule(db: sqlite3.Connection, schedule_id: str) -> bool:
     """Return whether a schedule has this id."""
     return db.execute("SELECT 1 FROM schedules WHERE schedule_id = ?", (schedule_id,)).fetchone() is not None
@@ -100,6 +108,20 @@ def open_runs(db: sqlite3.Connection, schedule_id: str) -> int:
     open_ones = "SELECT COUNT(*) FROM runs WHERE schedule_id = ? AND ended_ms IS NULL"
     count: int = db.execute(open_ones, (schedule_id,)).fetchone()[0]
     return count
+
+
+def line(db: sqlite3.Connection, schedule_id: str) -> list[str]:
+    """Return the Pending runs of a schedule, oldest first."""
+    pending = "SELECT run_id FROM runs WHERE schedule_id = ? AND ended_ms IS NULL AND state = 'Pending' ORDER BY run_id"
+    return [row[0] for row in db.execute(pending, (schedule_id,))]
+
+
+def slot_of(db: sqlite3.Connection, schedule_id: str) -> str | None:
+    """Return the run that holds a schedule's overlap slot, or None."""
+    held: str | None = db.execute("SELECT slot_run_id FROM schedules WHERE schedule_id = ?", (schedule_id,)).fetchone()[
+        0
+    ]
+    return held
 
 
 def run(db: sqlite3.Connection, run_id: str) -> Run | None:
@@ -151,7 +173,9 @@ def is_retired(db: sqlite3.Connection, worker: str, incarnation: str) -> bool:
 
 def open_attempts(db: sqlite3.Connection) -> list[Attempt]:
     """Return the attempts that have a deadline: Claimed, Admitted, Accepted, Cancelling; by run and attempt."""
-    return [_attempt(row) for row in db.execute(f"{_ATTEMPTS} WHERE {OPEN} ORDER BY run_id, n")]
+    # Without the name, SQLite spares the sorting of a few and walks through every attempt that is kept.
+    rows = db.execute(f"{_ATTEMPTS} INDEXED BY attempts_open WHERE {OPEN} ORDER BY run_id, n")
+    return [_attempt(row) for row in rows]
 
 
 def open_claims(db: sqlite3.Connection, worker: str, incarnation: str) -> list[tuple[Run, Attempt]]:

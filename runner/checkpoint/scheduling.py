@@ -14,6 +14,7 @@ from runner.checkpoint.commit import Cause, Commit
 from runner.checkpoint.deleting import NO_SUCH_SCHEDULE
 from runner.checkpoint.freezing import FROZEN
 from runner.checkpoint.ops import Apply, Every, PoolSpec, ScheduleSpec, SetEnabled, Trigger
+from runner.checkpoint.overlap import CANCEL_PREVIOUS, OVERLAP, Way, make_way
 from runner.checkpoint.payload import MAX_TARGET_BYTES, digest_of, forget_unused, keep, target_bytes
 from runner.checkpoint.records import Schedule
 from runner.checkpoint.results import OpResult
@@ -101,10 +102,15 @@ def trigger(commit: Commit, op: Trigger) -> OpResult:
     used = "SELECT run_id FROM runs WHERE schedule_id = ? AND trigger_id = ?"
     if commit.db.execute(used, (schedule.schedule_id, key)).fetchone() is not None:
         return OpResult("refused", "trigger_exists")
-    free = schedule.slot_run_id is None
-    run = manual_run(commit, schedule, key, Birth(skipped=None if free else "overlap", holds_slot=free))
+    way = Way(schedule.slot_run_id)
+    if way.slot_run_id is not None and schedule.spec.overlap == CANCEL_PREVIOUS:
+        way = make_way(commit, schedule, op.operation.principal, f"triggered with key {key}")
+    waits = schedule.spec.overlap == CANCEL_PREVIOUS or way.slot_run_id is None
+    birth = Birth(skipped=None if waits else OVERLAP, holds_slot=way.slot_run_id is None)
+    run = manual_run(commit, schedule, key, birth)
     insert_run(commit, run, Cause(op.operation.principal, "trigger", run.reason))
-    return OpResult("done", detail={"run_id": run.run_id, "state": run.state.value, "reason": run.reason})
+    detail: dict[str, Any] = {"run_id": run.run_id, "state": run.state.value, "reason": run.reason}
+    return OpResult("done", detail=detail | way.detail)
 
 
 def _fault_in_pools(pools: Sequence[PoolSpec]) -> OpResult | None:

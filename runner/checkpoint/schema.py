@@ -118,6 +118,7 @@ _INDEXES: Final = (
     f"CREATE INDEX attempts_attestable ON attempts (worker, incarnation, run_id, n) WHERE {ATTESTABLE}",
     "CREATE INDEX operations_by_age ON operations (kept_from_ms)",
     "CREATE INDEX events_of_freezes ON events (revision, ordinal) WHERE op = 'freeze'",
+    "CREATE INDEX events_of_skips ON events (at_ms) WHERE run_id IS NULL AND op = 'materialise'",
     "CREATE INDEX events_of_run ON events (run_id, revision, ordinal) WHERE run_id IS NOT NULL",
 )
 

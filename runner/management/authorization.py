@@ -8,6 +8,10 @@ from cluster.problem import Problem
 
 OPERATOR: Final = "operator"
 RECOVERY: Final = "recovery"
+STDIN: Final = "stdin"
+LOCAL: Final = Principal(name="local stdin", role=STDIN)
+"""Whoever writes to a runner's standard input, on whichever voter's host: one scope for keys, so that a change may be
+repeated at another one. No principal of a configuration can have this name."""
 
 _EITHER: Final = frozenset({OPERATOR, RECOVERY})
 _OPERATOR: Final = frozenset({OPERATOR})
@@ -32,6 +36,17 @@ ALLOWED: Final = MappingProxyType(
         "voter replace": _OPERATOR,
     }
 )
+_NOT_BY_STDIN: Final = frozenset({"backup", "restore", "voter replace"})
+
+
+def may_use(role: str, command: str) -> bool:
+    """Return whether a role may use a command: by the table, and local stdin what an operator may, with exceptions.
+
+    Attestation is no exception from that: no operator may, so that it takes a recovery credential everywhere.
+    """
+    if role == STDIN:
+        return OPERATOR in ALLOWED[command] and command not in _NOT_BY_STDIN
+    return role in ALLOWED[command]
 
 
 def may_touch(principal: Principal, namespace: str) -> bool:

@@ -60,7 +60,7 @@ class ScheduleBody(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     every_s: int | None = None
     at: str | None = None
     timezone: str = "UTC"
-    overlap: Literal["skip"] = "skip"
+    overlap: Literal["skip", "cancel_previous"] = "skip"
     pool: Name = "default"
     on_unknown: Literal["hold"] = "hold"
     retry: RetryBody = RetryBody()

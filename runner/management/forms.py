@@ -185,6 +185,8 @@ class ScheduleForm(Struct, frozen=True, kw_only=True):
         attempts: launches in all, as `retry` says too.
         retention_s: for how long ended runs are kept.
         next: the next planned instant, null while disabled or if none will come.
+        planned_until: every planned instant up to here has a run or a skip, or had one.
+        pruned_until: runs and skips up to here may be gone; null if nothing was forgotten yet.
         slot_run_id: the run that owns the overlap slot, or null.
     """
 
@@ -205,6 +207,7 @@ class ScheduleForm(Struct, frozen=True, kw_only=True):
     retention_s: int
     next: PlannedForm | None
     planned_until: str
+    pruned_until: str | None
     slot_run_id: str | None
     row_revision: int
 

@@ -146,6 +146,7 @@ def schedule_form(row: Schedule, now_ms: int) -> ScheduleForm:
         retention_s=spec.retention_s,
         next=_next(row, now_ms) if row.enabled else None,
         planned_until=instant_text(row.watermark_ms),
+        pruned_until=_text(row.pruned_before_ms),
         slot_run_id=row.slot_run_id,
         row_revision=row.revision,
     )

@@ -128,7 +128,7 @@ class Management:
 
     async def _read_through_owner(self, request: Request) -> Reply | None:
         owner = self._other_owner()
-        if owner is None:
+        if owner is None or _is_local(request):
             return None
         try:
             reply = await self.relay.relay(owner, _relayed(request))
@@ -162,6 +162,11 @@ class Management:
         owner = self._other_owner()
         if owner is None:
             raise unavailable(f"No voter owns the checkpoint now; try again in a moment ({FIRST_ELECTION})")
+        if _is_local(request):
+            raise unavailable(
+                f"{owner} owns the checkpoint, and {self.name} passes on only what carries a credential of its own; "
+                f"say it again with --credential FILE, or at the console of {owner}"
+            )
         try:
             return await self.relay.relay(owner, _relayed(request))
         except Unreachable as fault:
@@ -189,6 +194,11 @@ async def _whole(form: object, stale_index: int | None = None) -> Reply:
         if len(rows) % ROWS_AT_ONCE == 0:
             await asyncio.sleep(0)
     return answered(rows, stale_index=stale_index, next_page=form.next)
+
+
+def _is_local(request: Request) -> bool:
+    """Tell whether the caller has no bearer: another voter, which judges every caller anew, would refuse it."""
+    return "authorization" not in request.headers
 
 
 def _relayed(request: Request) -> RelayRequest:

@@ -8,7 +8,7 @@ import msgspec
 
 from runner.checkpoint import ops, queries
 from runner.checkpoint.results import OpResult
-from tests.unit.checkpoint.book import Book, spec
+from tests.unit.checkpoint.book import SCHEDULE, Book, spec
 from worker.protocol import Binding
 
 Words = dict[str, str]
@@ -41,11 +41,11 @@ class Telling:
         pauses = {f"{name}_{unit}": int(words[name]) for name, unit in PAUSES.items() if name in words}
         retry = ops.Retry(attempts=int(words.get("attempts", 1)), on_exit_codes=codes, **pauses)
         trigger = ops.Every(interval_s=int(words.get("every", 1)))
-        delivered = {"on_unknown": words.get("on_unknown", "hold")}
-        if "deadline_s" in words:
-            delivered["delivery_deadline_s"] = int(words["deadline_s"])
-        pool = words.get("pool", "default")
-        schedule = spec(words.get("name", "tick"), pool=pool, retry=retry, trigger=trigger, **delivered)
+        chosen = {"pool": words.get("pool", "default"), "overlap": words.get("overlap", "skip")}
+        chosen["on_unknown"] = words.get("on_unknown", "hold")
+        lengths = {"retention": "retention_s", "deadline_s": "delivery_deadline_s"}
+        kept = {lengths[word]: int(words[word]) for word in lengths if word in words}
+        schedule = spec(words.get("name", "tick"), retry=retry, trigger=trigger, **chosen, **kept)
         sent = ops.Apply(operation=self._operation(words), pools=(), schedules=(schedule,))
         result = self.book.do(sent)
         return self._said(result, *(each["outcome"] for each in result.detail.get("schedules", ())))
@@ -67,6 +67,11 @@ class Telling:
     def tell_delete(self, words: Words) -> str:
         result = self.book.do(ops.Delete(operation=self._operation(words), namespace="demo", name="tick"))
         return self._said(result, f"open_runs={result.detail['open_runs']}")
+
+    def tell_prune(self, words: Words) -> str:
+        before_ms = int(words.get("before", self.book.now_ms))
+        result = self.book.do(ops.Prune(SCHEDULE, before_ms, int(words.get("limit", 100))))
+        return self._said(result, *(f"{part}={result.detail[part]}" for part in ("runs", "skips", "pruned_before_ms")))
 
     def tell_disable(self, words: Words) -> str:
         return self._said(self.book.do(ops.SetEnabled(self._operation(words), "demo", "tick", enabled=False)))

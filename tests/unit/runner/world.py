@@ -185,8 +185,11 @@ class FakeWorker:
         return only(await self.voter.admission.reports(self.principal, message))
 
     def finish(self, claim: Claim, *, succeeded: bool = True, tail: str = "") -> Finish:
+        return self.finish_of(claim.binding.run_id, claim.binding.attempt, succeeded=succeeded, tail=tail)
+
+    def finish_of(self, run_id: str, attempt: int = 1, *, succeeded: bool = True, tail: str = "") -> Finish:
         return Finish(
-            **self._of(claim.binding.run_id, claim.binding.attempt),
+            **self._of(run_id, attempt),
             succeeded=succeeded,
             reason=None if succeeded else "exit",
             exit_code=0 if succeeded else 1,
