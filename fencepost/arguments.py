@@ -125,6 +125,7 @@ def _reads(commands: Commands) -> None:
     runs.add_argument("--schedule", metavar="NS/NAME")
     runs.add_argument("--state", choices=[state.value for state in RunState])
     runs.add_argument("--limit", type=_between(1, 1_000), default=50, metavar="N")
+    runs.add_argument("--before", metavar="MARK", type=_text, help="older ones; MARK is what the page before named")
     events = _read(commands, "events", "the trail of transitions, newest first")
     events.add_argument("--run", dest="run_id", metavar="RUN", type=_text)
     events.add_argument("--limit", type=_between(1, 1_000), default=50, metavar="N")
@@ -132,6 +133,7 @@ def _reads(commands: Commands) -> None:
     unknown.add_argument("--worker", metavar="W", type=_text)
     unknown.add_argument("--incarnation", metavar="I", type=_text)
     unknown.add_argument("--limit", type=_between(1, 1_000), default=1_000, metavar="N")
+    events.add_argument("--before", metavar="MARK", type=_text, help="older ones; MARK is what the page before named")
     _read(commands, "show", "one run, its attempts and events").add_argument("run_id", metavar="RUN", type=_text)
 
 

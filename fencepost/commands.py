@@ -51,7 +51,7 @@ def _status(arguments: Namespace, shell: Shell) -> Exit:
 
 
 def _schedules(arguments: Namespace, shell: Shell) -> Exit:
-    return _shown(arguments, shell, shell.client.read("/v1/schedules"), output.schedules)
+    return _shown(arguments, shell, shell.client.read_all("/v1/schedules"), output.schedules)
 
 
 def _runs(arguments: Namespace, shell: Shell) -> Exit:
@@ -61,14 +61,14 @@ def _runs(arguments: Namespace, shell: Shell) -> Exit:
         query["schedule"] = f"{name.namespace}/{name.name}"
     if arguments.state is not None:
         query["state"] = arguments.state
-    return _shown(arguments, shell, shell.client.read("/v1/runs", query), output.runs)
+    return _shown_page(arguments, shell, "/v1/runs", query, output.runs)
 
 
 def _events(arguments: Namespace, shell: Shell) -> Exit:
     query = {"limit": str(arguments.limit)}
     if arguments.run_id is not None:
         query["run_id"] = arguments.run_id
-    return _shown(arguments, shell, shell.client.read("/v1/events", query), output.events)
+    return _shown_page(arguments, shell, "/v1/events", query, output.events)
 
 
 def _show(arguments: Namespace, shell: Shell) -> Exit:
@@ -155,6 +155,19 @@ def _shown(arguments: Namespace, shell: Shell, answer: Answer, text: Callable[[A
     _warn_if_stale(shell, answer)
     shell.say(output.as_json(answer.content) if arguments.json else _told(answer.content, text))
     return Exit.DONE
+
+
+def _shown_page(
+    arguments: Namespace, shell: Shell, path: str, query: dict[str, str], text: Callable[[Any], str]
+) -> Exit:
+    """Show a page of a list and how to ask for the next one."""
+    if arguments.before is not None:
+        query["before"] = arguments.before
+    answer = shell.client.read(path, query)
+    done = _shown(arguments, shell, answer, text)
+    if answer.next_page is not None:
+        shell.warn(f"there may be older ones: --before {answer.next_page}")
+    return done
 
 
 def _changed(arguments: Namespace, shell: Shell, path: str, body: bytes) -> Exit:

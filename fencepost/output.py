@@ -58,7 +58,7 @@ def schedules(rows: Sequence[Row]) -> str:
         [
             (
                 f"{row['namespace']}/{row['name']}",
-                row["cron"] or f"every {row['every_s']}s",
+                _trigger(row),
                 row["timezone"],
                 row["enabled"],
                 row["pool"],
@@ -69,15 +69,27 @@ def schedules(rows: Sequence[Row]) -> str:
     )
 
 
+def _trigger(row: Row) -> str:
+    if row["every_s"] is not None:
+        return f"every {row['every_s']}s"
+    return str(row["cron"] or f"at {row['at']}")
+
+
 def events(rows: Sequence[Row]) -> str:
-    """Return the trail, newest first as it came."""
-    return table(
+    """Return the trail, newest first as it came, and the evidence that its lines stand on."""
+    listed = table(
         ["REVISION", "AT", "ACTOR", "RUN", "ATTEMPT", "OP", "FROM", "TO", "WHY"],
         [
             [row.get(key) for key in ("revision", "at", "actor", "run_id", "attempt", "op", "from", "to", "why")]
             for row in rows
         ],
     )
+    stood_on = [
+        f"  revision {cell(row['revision'])}, {cell(row['op'])} by {cell(row['actor'])}: {cell(row['evidence'])}"
+        for row in rows
+        if row.get("evidence")
+    ]
+    return "\n".join([listed, "", "on what evidence:", *stood_on]) if stood_on else listed
 
 
 def unknown(rows: Sequence[Row]) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import resource
 import secrets
 import socket
 import sys
@@ -13,6 +14,7 @@ from typing import Final, Protocol
 import structlog
 
 from cluster.bearer import Bearers, Principal, load_token
+from cluster.crowd import DEFAULT_LIMITS, Limits
 from cluster.listener import Listener, Route, SocketRoute, bound
 from cluster.node import Node
 from cluster.outcome import FailStop
@@ -35,6 +37,8 @@ from runner.management.words import FIRST_ELECTION
 from runner.service import Runner
 
 MAX_MANAGEMENT_BODY_BYTES: Final = 1 << 20
+SPARE_DESCRIPTORS: Final = 64  # for the stores, the links, and what is relayed
+RELAYED: Final = Limits(requests_of_one=DEFAULT_LIMITS.requests)  # all voters have one credential
 READY_LOOK_S: Final = 0.02
 LEADERLESS_S: Final = 5.0
 SWITCH_S: Final = 0.0005
@@ -121,6 +125,7 @@ def _listeners(
     callers = Bearers(config.principals)
     voters = Bearers([(Principal(name="cluster", role="cluster"), config.cluster_token)])
     relayed = relay_handler(management, callers)
+    connections = max((_descriptors() - SPARE_DESCRIPTORS) // 3, 16)
     served: dict[str, tuple[Bearers, list[Route | SocketRoute], int]] = {
         "cluster": (
             voters,
@@ -131,9 +136,27 @@ def _listeners(
         "management": (callers, [*management_routes(management)], MAX_MANAGEMENT_BODY_BYTES),
     }
     return [
-        Listener(name=name, socket=sockets[name], bearers=bearers, routes=routes, max_body_bytes=most)
+        Listener(
+            name=name,
+            socket=sockets[name],
+            bearers=bearers,
+            routes=routes,
+            max_body_bytes=most,
+            limits=RELAYED if name == "cluster" else Limits(connections=connections),
+        )
         for name, (bearers, routes, most) in served.items()
     ]
+
+
+def _descriptors() -> int:
+    """Return how many descriptors this process may open, after asking for as many as a listener can use."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 3 * DEFAULT_LIMITS.connections + SPARE_DESCRIPTORS
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return wanted
+    granted = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (granted, hard))
+    return granted
 
 
 async def _run(

@@ -14,8 +14,8 @@ from fencepost.faults import Mistake
 from fencepost.nearest import quoted
 from fencepost.toml_file import TomlFile
 from fencepost.toml_lines import Keys
-from runner.calendar import BadExpression, check_trigger
-from runner.checkpoint.ops import Cron, Every
+from runner.calendar import BadExpression, check_trigger, moment_ms
+from runner.checkpoint.ops import At, Cron, Every, TriggerSpec
 from runner.management.bodies import MAX_POOLS, MAX_SCHEDULES, ApplyBody, PoolBody, RetryBody, ScheduleBody
 from runner.management.policies import BadPolicy, retention_of, retry_of
 from worker.protocol import CommandTarget
@@ -49,8 +49,9 @@ class _ScheduleForm(Struct, forbid_unknown_fields=True):
     command: _CommandForm
     cron: str | None = None
     every: str | None = None
+    at: str | None = None
     timezone: str = "UTC"
-    overlap: Literal["skip"] = "skip"
+    overlap: Literal["skip", "cancel_previous"] = "skip"
     pool: str = "default"
     on_unknown: Literal["hold"] = "hold"
     retry: _RetryForm = msgspec.field(default_factory=_RetryForm)
@@ -127,11 +128,13 @@ class _Entry:
         for key, name in (("namespace", form.namespace), ("name", form.name), ("pool", form.pool)):
             if NAME.fullmatch(name) is None:
                 raise self._wrong((key,), f"{quoted(name)} is not a name: {NAME_FORM}")
+        trigger = self._trigger()
         return ScheduleBody(
             namespace=form.namespace,
             name=form.name,
             cron=form.cron,
-            every_s=self._every_s(),
+            every_s=trigger.interval_s if isinstance(trigger, Every) else None,
+            at=form.at,
             timezone=form.timezone,
             overlap=form.overlap,
             pool=form.pool,
@@ -165,19 +168,26 @@ class _Entry:
             keys = tuple(key.removesuffix("_ms").removesuffix("_s") for key in fault.keys)
             raise self._wrong(keys, str(fault)) from fault
 
-    def _every_s(self) -> int | None:
-        """Check the trigger in its time zone; return its seconds if it is `every`."""
-        form, every_s = self._form, None
-        if (form.cron is None) == (form.every is None):
-            raise self._wrong((), 'write either cron = "…" or every = "…"')
-        if form.every is not None:
-            every_s = self._seconds("every", form.every)
-        trigger = Cron(form.cron) if every_s is None and form.cron is not None else Every(every_s or 1)
+    def _trigger(self) -> TriggerSpec:
+        """Return the trigger, checked in its time zone."""
+        form = self._form
         try:
+            trigger = self._stated()
             check_trigger(trigger, form.timezone)
         except BadExpression as fault:
             raise self._wrong((fault.key,), str(fault)) from fault
-        return every_s
+        return trigger
+
+    def _stated(self) -> TriggerSpec:
+        match (self._form.cron, self._form.every, self._form.at):
+            case (str(expression), None, None):
+                return Cron(expression)
+            case (None, str(interval), None):
+                return Every(self._seconds("every", interval))
+            case (None, None, str(moment)):
+                return At(moment_ms(moment, self._form.timezone))
+            case _:
+                raise self._wrong((), 'write exactly one of cron = "…", every = "…" and at = "…"')
 
     def _command(self) -> CommandTarget:
         form = self._form.command

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from runner.agenda import MAX_WALKED, bars, bars_of_edit, catch_up, due, walked
 from runner.aside import claim_of, subject_of
-from runner.checkpoint.ops import Apply, CloseOp, Delete, ForgetOperations, Op, SetEnabled, SetFrozen
+from runner.checkpoint.ops import Apply, CloseOp, Delete, ForgetOperations, Op, Restore, SetEnabled, SetFrozen
 from runner.checkpoint.records import Schedule
 from runner.claims import Match, match, rooms
 from runner.deadlines import overdue
@@ -37,7 +37,8 @@ class Draft:
         put_back: entries that must wait: more of the past has to be put on record before them, or what is due of a
             schedule that they edit is not known yet.
         walked: past instants that were walked to put them on record.
-        switched: a freeze begins or ends in this command: what is due before a later edit is planned after it.
+        switched: a freeze begins or ends, or a generation begins, in this command: what is due before a later edit
+            is planned after it.
     """
 
     slots: list[Slot] = field(default_factory=list)
@@ -97,12 +98,12 @@ def draft(entries: Sequence[Entry], view: View, tenure: Tenure, now: Circumstanc
     caught: set[str] = set()
     for entry in entries:
         if (found.put_back or found.switched) and edited_by(entry.op):
-            found.put_back.append(entry)  # edits keep their order, and stay on their side of a freeze
+            found.put_back.append(entry)  # edits keep their order, and stay on their side of a freeze or restore
         elif _catch_up(found, entry, view, tenure, caught, now.now_ms):
             edited = (view.edited.get(name) for name in edited_by(entry.op))
             needs = caught.intersection(row.schedule_id for row in edited if row is not None)
             found.slots.append(Slot(entry.op, entry, frozenset(needs)))
-            found.switched = found.switched or isinstance(entry.op, SetFrozen)
+            found.switched = found.switched or isinstance(entry.op, SetFrozen | Restore)
         else:
             found.put_back.append(entry)
     found.moves = now.could_move and fell_together(
@@ -161,6 +162,8 @@ def _own(
         room = rooms(contacts, view.attempts, view.retired, served_s=served_s, poll_s=timing.poll_s)
         offered = (one for one in view.claimable if not tenure.aside.holds(claim_of(one), served_s))
         yield from found.claims(match(offered, room, view.pools, tenure.last_claims))
+    if view.expired is not None:
+        yield from view.expired.prunes
 
 
 def _leaves_alone(op: Op, row: Schedule) -> bool:

@@ -213,6 +213,7 @@ class Loop:
             schedules=tenure.aims.wanted(now_ms),
             roomy=tuple(one for one in tenure.contacts if one.slots > 0),
             walk=tenure.walk,
+            retention_after=tenure.retention_after,
         )
 
     @staticmethod
@@ -220,6 +221,8 @@ class Loop:
         """Bring what the tenure keeps in memory up to the view."""
         tenure.watches = watch(tenure.watches, view.attempts, tenure.served.served_s)
         tenure.walk = view.walk
+        if view.expired is not None:
+            tenure.sweep.take(view.expired, tenure.served.served_s)
         tenure.contacts.forget_asks(tenure.watches)
         tenure.waited_for = sum(
             attempt.state is not AttemptState.CANCELLING or not attempt.unresolved for attempt in view.attempts
@@ -247,10 +250,12 @@ class Loop:
     @staticmethod
     def _notice(tenure: Tenure, op: Op, answer: OpResult) -> None:
         """Let a committed operation take effect on what is held in memory."""
+        if answer.detail.get("cancelled"):  # by overlap: a worker has something to stop
+            tenure.contacts.ring_all()
         match op:
             case ops.ClaimOp():
                 tenure.contacts.ring(op.worker)
-            case ops.CancelOp() | ops.AttestOp() | ops.AttestIncarnationOp():
+            case ops.CancelOp() | ops.AttestOp() | ops.AttestIncarnationOp() | ops.Restore():
                 tenure.contacts.ring_all()
             case ops.Apply() | ops.SetEnabled() | ops.Delete() | ops.Materialise():
                 tenure.aims.forget(_schedules_in(answer.changed))

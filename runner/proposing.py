@@ -23,6 +23,8 @@ from runner.tenure import Overtaken, Tenure
 MAX_REFUSED: Final = 100
 """Refused commands of one turn; what is not proposed by then waits, or is not done."""
 
+CANNOT_BE_APPLIED: Final = "cannot_be_applied"
+
 _HALVED: Final = frozenset({Why.FAILED_TRIAL, Why.TOO_LARGE})
 
 _log = structlog.get_logger("runner.proposing")
@@ -122,7 +124,9 @@ def _bearable(slots: Sequence[Slot], unrecorded: set[str]) -> list[Slot]:
 def _set_aside(slot: Slot, tenure: Tenure, why: NotApplied) -> set[str]:
     """Tell the culprit's caller, or name an own one; returns the schedule whose past it would have recorded."""
     if slot.entry is not None:
-        slot.entry.answer(why)
+        # A worker's word is answered like the others of its list, which would go unheard for it.
+        is_change = isinstance(slot.op, ops.Change)
+        slot.entry.answer(why if is_change else OpResult("denied", CANNOT_BE_APPLIED))
         return set()
     subject = subject_of(slot.op)
     if tenure.aside.put(subject, tenure.served.served_s):

@@ -8,6 +8,7 @@ from runner.aside import Aside
 from runner.checkpoint.waiting import Walk
 from runner.contacts import AttemptKey, Contacts, ServedTime
 from runner.deadlines import Watch
+from runner.retention import Sweep
 from runner.trusted_time import Reckoning
 
 
@@ -28,6 +29,7 @@ class Tenure:
         aside: own operations that cannot be applied.
         walk: where the next look at what is claimable goes on.
         last_claims: by namespace, how many claims there had been when it got its last one.
+        sweep: where the look at what is past its retention goes on.
         forget_at_s: served time at which old operation keys are next dropped.
         winding_down: this voter is stopping: nothing more is begun, what runs is observed.
         waited_for: attempts that were open in the newest view and may still end; None before the first.
@@ -46,11 +48,21 @@ class Tenure:
     aside: Aside = field(default_factory=Aside)
     walk: Walk = field(default_factory=Walk)
     last_claims: dict[str, int] = field(default_factory=dict)
+    sweep: Sweep = field(default_factory=Sweep)
     forget_at_s: float = 60.0
     winding_down: bool = False
     waited_for: int | None = None
     moves: bool = False
     ended: bool = False
+
+    @property
+    def retention_after(self) -> str | None:
+        """After which schedule this turn looks for what is past its retention; None for no look.
+
+        While the clocks are not believed, nothing is old enough to be forgotten.
+        """
+        believed = self.reckoning is not None and not self.reckoning.stepped
+        return self.sweep.wanted(self.served.served_s) if believed and not self.winding_down else None
 
     def claimed(self, namespaces: Iterable[str]) -> None:
         """Note whose turns claims were, in order."""

@@ -9,6 +9,7 @@ from runner.checkpoint.records import Attempt, Head, Pool, Schedule
 from runner.checkpoint.waiting import Claimable, Walk, claimable
 from runner.claims import served
 from runner.contacts import Contact
+from runner.retention import Look, look
 
 MAX_CLOSING: Final = 200
 
@@ -23,6 +24,7 @@ class Wants:
         schedules: ids of the schedules that are read whole.
         roomy: the newest polls of the workers that may have room; nothing claimable is read without one.
         walk: where the look at what is claimable goes on.
+        retention_after: after which schedule to look for what is past its retention; None for no look.
     """
 
     now_ms: int
@@ -31,6 +33,7 @@ class Wants:
     schedules: tuple[str, ...]
     roomy: tuple[Contact, ...]
     walk: Walk
+    retention_after: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,7 @@ class View:
     pools: dict[str, Pool]
     retired: frozenset[tuple[str, str]]
     closing: tuple[str, ...]
+    expired: Look | None
 
 
 def read(db: sqlite3.Connection, wants: Wants) -> View:
@@ -66,6 +70,7 @@ def read(db: sqlite3.Connection, wants: Wants) -> View:
         pools=pools,
         retired=frozenset(life for life in lives if queries.is_retired(db, *life)),
         closing=tuple(queries.closing(db, wants.now_ms, MAX_CLOSING)),
+        expired=None if wants.retention_after is None else look(db, wants.retention_after, wants.now_ms),
     )
 
 

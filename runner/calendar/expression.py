@@ -19,7 +19,7 @@ class BadExpression(ValueError):
         key: the key of the schedule file that is wrong.
     """
 
-    def __init__(self, key: Literal["cron", "every", "timezone"], text: str) -> None:
+    def __init__(self, key: Literal["cron", "every", "at", "timezone"], text: str) -> None:
         """Keep the key apart, so that a caller can point at the line."""
         super().__init__(text)
         self.key = key

@@ -94,7 +94,9 @@ def _put_run(commit: Commit, run: Run, case: Case, standing: Standing, cause: Ca
     commit.db.execute(_UPDATE_RUN, (*changes, commit.revision, run.run_id))
     commit.note(f"run:{run.run_id}")
     if standing.state is not run.state:
-        commit.event(cause, run_id=run.run_id, from_state=run.state.value, to_state=standing.state.value)
+        # Its evidence stands on the lines of its attempts, in this same revision.
+        moved = replace(cause, evidence=None)
+        commit.event(moved, run_id=run.run_id, from_state=run.state.value, to_state=standing.state.value)
     if ended and run.holds_slot:
         pass_slot_on(commit, run.schedule_id)
 

@@ -7,13 +7,14 @@ from typing import Any, Final
 
 import msgspec
 
-from runner.checkpoint import queries
+from runner.checkpoint import arming, queries
 from runner.checkpoint.birth import Birth, manual_run
 from runner.checkpoint.carrying import insert_run
 from runner.checkpoint.commit import Cause, Commit
 from runner.checkpoint.deleting import NO_SUCH_SCHEDULE
 from runner.checkpoint.freezing import FROZEN
 from runner.checkpoint.ops import Apply, Every, PoolSpec, ScheduleSpec, SetEnabled, Trigger
+from runner.checkpoint.overlap import CANCEL_PREVIOUS, OVERLAP, Way, make_way
 from runner.checkpoint.payload import MAX_TARGET_BYTES, digest_of, forget_unused, keep, target_bytes
 from runner.checkpoint.records import Schedule
 from runner.checkpoint.results import OpResult
@@ -101,10 +102,15 @@ def trigger(commit: Commit, op: Trigger) -> OpResult:
     used = "SELECT run_id FROM runs WHERE schedule_id = ? AND trigger_id = ?"
     if commit.db.execute(used, (schedule.schedule_id, key)).fetchone() is not None:
         return OpResult("refused", "trigger_exists")
-    free = schedule.slot_run_id is None
-    run = manual_run(commit, schedule, key, Birth(skipped=None if free else "overlap", holds_slot=free))
+    way = Way(schedule.slot_run_id)
+    if way.slot_run_id is not None and schedule.spec.overlap == CANCEL_PREVIOUS:
+        way = make_way(commit, schedule, op.operation.principal, f"triggered with key {key}")
+    waits = schedule.spec.overlap == CANCEL_PREVIOUS or way.slot_run_id is None
+    birth = Birth(skipped=None if waits else OVERLAP, holds_slot=way.slot_run_id is None)
+    run = manual_run(commit, schedule, key, birth)
     insert_run(commit, run, Cause(op.operation.principal, "trigger", run.reason))
-    return OpResult("done", detail={"run_id": run.run_id, "state": run.state.value, "reason": run.reason})
+    detail: dict[str, Any] = {"run_id": run.run_id, "state": run.state.value, "reason": run.reason}
+    return OpResult("done", detail=detail | way.detail)
 
 
 def _fault_in_pools(pools: Sequence[PoolSpec]) -> OpResult | None:
@@ -146,9 +152,13 @@ def _fault_in_names(spec: ScheduleSpec, twice: bool, pools: Container[str]) -> s
 def _fault_in_edit(commit: Commit, edit: _Edit, ids: Container[str]) -> str | None:
     if len(edit.target) > MAX_TARGET_BYTES:
         return "target_too_large"
+    if edit.spec.on_unknown == "retry" and edit.spec.delivery_deadline_s is None:
+        return "retry_of_unknown"
     new_id = edit.spec.schedule_id
     taken = edit.stored is None and (new_id in ids or queries.has_schedule(commit.db, new_id))
-    return "schedule_id_taken" if taken else None
+    if taken:
+        return "schedule_id_taken"
+    return arming.AT_HAS_PASSED if arming.never_comes(edit.spec, edit.stored, commit.head) else None
 
 
 def _refused(reason: str, **detail: str) -> OpResult:
@@ -186,8 +196,7 @@ def _outcome(spec: ScheduleSpec, stored: Schedule | None) -> str:
 
 def _write_schedule(commit: Commit, spec: ScheduleSpec, stored: Schedule | None, target: bytes) -> None:
     digest, now_ms = digest_of(target), commit.now_ms
-    # An instant counts only if it is later than the revision of the definition that plans it.
-    watermark_ms = now_ms if stored is None else max(stored.watermark_ms, now_ms)
+    watermark_ms = arming.watermark_ms(spec, stored, commit.head)
     keeps_anchor = stored is not None and stored.deleted_ms is None and stored.spec.trigger == spec.trigger
     keeps_anchor = keeps_anchor and isinstance(spec.trigger, Every)
     anchor_ms = stored.anchor_ms if stored is not None and keeps_anchor else -(-now_ms // 1000) * 1000

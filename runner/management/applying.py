@@ -8,13 +8,14 @@ import msgspec
 
 from cluster.bearer import Principal
 from cluster.problem import Problem
-from runner.calendar import BadExpression, check_trigger
-from runner.checkpoint import queries
-from runner.checkpoint.ops import Apply, Cron, Every, Operation, PoolSpec, ScheduleSpec
+from runner.calendar import BadExpression, check_trigger, moment_ms
+from runner.checkpoint import arming, queries
+from runner.checkpoint.ops import Apply, At, Cron, Every, Operation, PoolSpec, ScheduleSpec, TriggerSpec
 from runner.management.authorization import demand
 from runner.management.bodies import ApplyBody, ScheduleBody
 from runner.management.forms import PreviewForm
 from runner.management.policies import BadPolicy, retention_of, retry_of
+from runner.management.replies import WORDS
 from worker.protocol import CommandTarget
 
 MAX_TARGET_BYTES: Final = 64 << 10
@@ -40,10 +41,12 @@ def preview(db: sqlite3.Connection, body: ApplyBody) -> PreviewForm:
     """Return what an apply of a checked body would do to this checkpoint.
 
     Raises:
-        Problem: 422: a schedule names a pool that neither the body nor the checkpoint has.
+        Problem: 422: a schedule names a pool that neither the body nor the checkpoint has, or a one-shot's instant
+            had passed when the checkpoint last changed (an apply reads a clock, and may find more).
     """
     limits = queries.pool_limits(db)
     known = limits.keys() | {pool.name for pool in body.pools}
+    head = queries.head(db)
     creates, changes, revives, unchanged = [], [], [], []
     for each in body.schedules:
         title = f"{each.namespace}/{each.name}"
@@ -55,11 +58,14 @@ def preview(db: sqlite3.Connection, body: ApplyBody) -> PreviewForm:
                 )
             )
         row = queries.schedule_named(db, each.namespace, each.name)
+        spec = _spec(each, row.schedule_id if row else "")
+        if arming.never_comes(spec, row, head):
+            raise _problem(Unusable(f"schedule {title}", WORDS[arming.AT_HAS_PASSED]))
         if row is None:
             creates.append(title)
         elif row.deleted_ms is not None:
             revives.append(title)
-        elif _spec(each, row.spec.schedule_id) == row.spec:
+        elif spec == row.spec:
             unchanged.append(title)
         else:
             changes.append(title)
@@ -147,12 +153,16 @@ def _check_command(thing: str, command: CommandTarget) -> None:
         raise Unusable(thing, f"command is longer than {MAX_TARGET_BYTES} bytes; put what is long into a file")
 
 
-def _trigger(each: ScheduleBody) -> Cron | Every:
-    if each.cron is not None and each.every_s is None:
-        return Cron(each.cron)
-    if each.every_s is not None and each.cron is None:
-        return Every(each.every_s)
-    raise Unusable(f"schedule {each.namespace}/{each.name}", "write either cron or every")
+def _trigger(each: ScheduleBody) -> TriggerSpec:
+    match (each.cron, each.every_s, each.at):
+        case (str(expression), None, None):
+            return Cron(expression)
+        case (None, int(interval_s), None):
+            return Every(interval_s)
+        case (None, None, str(text)):
+            return At(moment_ms(text, each.timezone))
+        case _:
+            raise Unusable(f"schedule {each.namespace}/{each.name}", "write exactly one of cron, every and at")
 
 
 def _spec(each: ScheduleBody, schedule_id: str) -> ScheduleSpec:

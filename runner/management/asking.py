@@ -10,6 +10,7 @@ import msgspec
 
 from cluster.listener import Request
 from cluster.problem import Problem
+from runner.checkpoint.marks import BadMark, EventMark, RunMark
 from runner.checkpoint.ops import CancelOp, Delete, Op, Operation, SetEnabled, SetFrozen, Trigger
 from runner.checkpoint.records import RunState
 from runner.management import reading
@@ -28,6 +29,7 @@ from runner.management.recovering import ATTESTING, attest_incarnation_op, attes
 
 DEFAULT_ROWS: Final = 50
 B = TypeVar("B")
+M = TypeVar("M", RunMark, EventMark)
 DrawId = Callable[[], str]
 
 
@@ -35,7 +37,7 @@ DrawId = Callable[[], str]
 class Read:
     """Ask what is so; the query returns the form to answer with, or raises a Problem.
 
-    An iterator of forms is a list that is worked out row by row, after the query; None is left out.
+    The rows of a `reading.Page` may be worked out one by one, after the query.
     """
 
     query: Callable[[sqlite3.Connection], object]
@@ -80,18 +82,21 @@ class Endpoint:
 
 
 def _schedules(request: Request) -> Asked:
-    _known(request, set())
-    return Read(partial(reading.schedules, principal=request.principal))
+    _known(request, {"after", "limit"})
+    after = _named(request, "after") or ("", "")
+    limit = _limit(request, reading.MOST_ROWS)
+    return Read(partial(reading.schedules, principal=request.principal, after=after, limit=limit))
 
 
 def _runs(request: Request) -> Asked:
-    _known(request, {"schedule", "state", "limit"})
+    _known(request, {"schedule", "state", "before", "limit"})
     return Read(
         partial(
             reading.runs,
             principal=request.principal,
             named=_named(request),
             state=_state(request),
+            before=_mark(request, RunMark.read),
             limit=_limit(request),
         )
     )
@@ -116,9 +121,16 @@ def _unknown(request: Request) -> Asked:
 
 
 def _events(request: Request) -> Asked:
-    _known(request, {"run_id", "limit"})
-    run_id = request.query.get("run_id")
-    return Read(partial(reading.events, principal=request.principal, run_id=run_id, limit=_limit(request)))
+    _known(request, {"run_id", "before", "limit"})
+    return Read(
+        partial(
+            reading.events,
+            principal=request.principal,
+            run_id=request.query.get("run_id"),
+            before=_mark(request, EventMark.read),
+            limit=_limit(request),
+        )
+    )
 
 
 def _apply(request: Request) -> Asked:
@@ -227,14 +239,24 @@ def _schedule_name(request: Request) -> ScheduleName:
     return name
 
 
-def _named(request: Request) -> tuple[str, str] | None:
-    text = request.query.get("schedule")
+def _named(request: Request, parameter: str = "schedule") -> tuple[str, str] | None:
+    text = request.query.get(parameter)
     if text is None:
         return None
     namespace, slash, name = text.partition("/")
     if not (namespace and slash and name):
-        raise _bad(f"schedule is {text!r}; write NAMESPACE/NAME.")
+        raise _bad(f"{parameter} is {text!r}; write NAMESPACE/NAME.")
     return namespace, name
+
+
+def _mark(request: Request, read: Callable[[str], M]) -> M | None:
+    text = request.query.get("before")
+    if text is None:
+        return None
+    try:
+        return read(text)
+    except BadMark as fault:
+        raise _bad(f"before is {text[:100]!r}; give what Fencepost-Next of the page before said.") from fault
 
 
 def _state(request: Request) -> RunState | None:
@@ -247,8 +269,8 @@ def _state(request: Request) -> RunState | None:
         raise _bad(f"state is {text!r}; write one of: {', '.join(state.value for state in RunState)}.") from fault
 
 
-def _limit(request: Request) -> int:
-    text = request.query.get("limit", str(DEFAULT_ROWS))
+def _limit(request: Request, default: int = DEFAULT_ROWS) -> int:
+    text = request.query.get("limit", str(default))
     is_short_number = text.isascii() and text.isdigit() and len(text) <= len(str(reading.MOST_ROWS))
     if not is_short_number or not 1 <= int(text) <= reading.MOST_ROWS:
         raise _bad(f"limit is {text!r}; write 1 to {reading.MOST_ROWS}.")

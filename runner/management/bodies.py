@@ -44,11 +44,12 @@ class RetryBody(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ScheduleBody(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One schedule; exactly one of `cron` and `every_s`.
+    """One schedule; exactly one of `cron`, `every_s` and `at`.
 
     Attributes:
         cron: five cron fields, read in `timezone`.
         every_s: elapsed seconds between fires.
+        at: one instant, RFC 3339; without an offset it is read in `timezone`.
         timezone: IANA name.
         retention_s: for how long ended runs are kept.
     """
@@ -57,8 +58,9 @@ class ScheduleBody(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     name: Name
     cron: str | None = None
     every_s: int | None = None
+    at: str | None = None
     timezone: str = "UTC"
-    overlap: Literal["skip"] = "skip"
+    overlap: Literal["skip", "cancel_previous"] = "skip"
     pool: Name = "default"
     on_unknown: Literal["hold"] = "hold"
     retry: RetryBody = RetryBody()

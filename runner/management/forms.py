@@ -81,7 +81,7 @@ class RangeForm(Struct, frozen=True, kw_only=True):
 
 
 class EventForm(Struct, frozen=True, kw_only=True, rename={"from_state": "from", "to_state": "to"}):
-    """One transition: who, what, from where to where, why."""
+    """One transition: who, what, from where to where, why, and on what evidence, where more than the reason is known."""
 
     revision: int
     at: str
@@ -92,6 +92,7 @@ class EventForm(Struct, frozen=True, kw_only=True, rename={"from_state": "from",
     from_state: str | None
     to_state: str | None
     why: str | None
+    evidence: str | None
 
 
 class RetryForm(Struct, frozen=True):
@@ -177,12 +178,15 @@ class ScheduleForm(Struct, frozen=True, kw_only=True):
     """One schedule, without its command.
 
     Attributes:
-        cron: its expression, or null for an interval.
-        every_s: its interval, or null for cron.
-        anchor: what an interval counts from, null for cron.
+        cron: its expression, or null.
+        every_s: its interval, or null.
+        at: its one instant, or null.
+        anchor: what an interval counts from, or null.
         attempts: launches in all, as `retry` says too.
         retention_s: for how long ended runs are kept.
         next: the next planned instant, null while disabled or if none will come.
+        planned_until: every planned instant up to here has a run or a skip, or had one.
+        pruned_until: runs and skips up to here may be gone; null if nothing was forgotten yet.
         slot_run_id: the run that owns the overlap slot, or null.
     """
 
@@ -192,6 +196,7 @@ class ScheduleForm(Struct, frozen=True, kw_only=True):
     enabled: bool
     cron: str | None
     every_s: int | None
+    at: str | None
     anchor: str | None
     timezone: str
     overlap: str
@@ -202,6 +207,7 @@ class ScheduleForm(Struct, frozen=True, kw_only=True):
     retention_s: int
     next: PlannedForm | None
     planned_until: str
+    pruned_until: str | None
     slot_run_id: str | None
     row_revision: int
 

@@ -14,6 +14,7 @@ from runner.checkpoint.results import OpResult
 from runner.checkpoint.scheduling import MAX_POOLS, MAX_SCHEDULES
 
 STALE: Final = "Fencepost-Stale"
+NEXT: Final = "Fencepost-Next"
 RETRY_S: Final = 1
 
 CONFLICT: Final = 409
@@ -22,6 +23,7 @@ TITLES: Final = MappingProxyType({404: "Not Found", 409: "Conflict", 422: "Unpro
 UNPROCESSABLE: Final = frozenset(
     {
         "attestation_too_long",
+        "at_has_passed",
         "bad_key",
         "bad_name",
         "incomplete",
@@ -29,6 +31,7 @@ UNPROCESSABLE: Final = frozenset(
         "key_too_old",
         "named_twice",
         "out_of_range",
+        "retry_of_unknown",
         "target_too_large",
         "too_many",
         "too_many_attempts",
@@ -37,6 +40,7 @@ UNPROCESSABLE: Final = frozenset(
 )
 WORDS: Final = MappingProxyType(
     {
+        "at_has_passed": "its `at` is more than an hour ago, or not later than what the schedule has planned already; write a later one",
         "frozen": "the cluster is frozen: nothing is started until `fencepost unfreeze`; `fencepost status` says since when",
         "illegal_move": "that is not possible in the state it is in",
         "key_reused": "this Idempotency-Key was used for another request; use a fresh one",
@@ -46,6 +50,7 @@ WORDS: Final = MappingProxyType(
         "no_such_run": "there is no such run; `fencepost runs` lists them",
         "no_such_schedule": "there is no such schedule; `fencepost schedules` lists them",
         "nothing_to_attest": "nothing of this incarnation is Unknown or stays unresolved; `fencepost unknown` lists what is",
+        "retry_of_unknown": "only a delivery is tried again while its outcome is not known; write on_unknown = hold",
         "row_changed": "the attempt has changed since it was read; read it again before attesting",
         "schedule_deleted": "the schedule was deleted; apply it again to bring it back",
         "still_open": "the end of some of its attempts is still awaited; attest an incarnation once all that it held is given up",
@@ -58,9 +63,16 @@ WORDS: Final = MappingProxyType(
 )
 
 
-def answered(form: object, *, stale_index: int | None = None) -> Reply:
-    """Return a form as JSON; `stale_index` is the applied index of a voter that could not ask the owner."""
+def answered(form: object, *, stale_index: int | None = None, next_page: str | None = None) -> Reply:
+    """Return a form as JSON.
+
+    Args:
+        form: what to say.
+        stale_index: the applied index of a voter that could not ask the owner.
+        next_page: of a list that goes on: what to ask for next.
+    """
     headers = {} if stale_index is None else {STALE: str(stale_index)}
+    headers |= {} if next_page is None else {NEXT: next_page}
     return Reply(body=msgspec.json.encode(form), headers=headers)
 
 
@@ -94,6 +106,9 @@ def not_applied(fault: NotApplied) -> Problem:
     if fault.why is Why.FAILED_TRIAL:
         detail = f"The change was not done: it cannot be applied ({fault}); this is a fault of fencepost, report it."
         return Problem(500, "Internal Server Error", detail, "not_done")
+    if fault.why is Why.QUEUE_FULL:
+        detail = "The change was not done: the owner has too much waiting; send it again a little later."
+        return Problem(429, "Too Many Requests", detail, "not_done", retry_after_s=RETRY_S)
     detail = f"The change was not done ({fault.why.value}); send it again, here or to another voter."
     return unavailable(detail)
 
@@ -105,7 +120,8 @@ def unavailable(detail: str) -> Problem:
 
 def uncertain(detail: str) -> Problem:
     """Return the answer to a change of which nobody can tell whether it was done."""
-    return Problem(503, "Outcome Unknown", f"{detail}; repeat it with the same Idempotency-Key.", "unknown")
+    detail = f"{detail}; repeat it with the same Idempotency-Key."
+    return Problem(503, "Outcome Unknown", detail, "unknown", retry_after_s=RETRY_S)
 
 
 def _sentence(reason: str, detail: Mapping[str, object]) -> str:

@@ -7,7 +7,7 @@ from msgspec import UNSET, UnsetType
 
 from runner.calendar import BadExpression, next_after
 from runner.checkpoint.birth import exit_codes
-from runner.checkpoint.ops import Cron, Retry
+from runner.checkpoint.ops import At, Cron, Every, Retry
 from runner.checkpoint.records import Attempt, Event, Run, Schedule, SkipRange
 from runner.ids import instant_text
 from runner.management.forms import (
@@ -119,21 +119,23 @@ def event_form(event: Event) -> EventForm:
         from_state=event.from_state,
         to_state=event.to_state,
         why=event.why,
+        evidence=event.evidence,
     )
 
 
 def schedule_form(row: Schedule, now_ms: int) -> ScheduleForm:
     """Return a schedule, with its next instant after what is planned already and after now."""
     spec = row.spec
-    cron = spec.trigger.expression if isinstance(spec.trigger, Cron) else None
-    every_s = None if isinstance(spec.trigger, Cron) else spec.trigger.interval_s
+    trigger = spec.trigger
+    every_s = trigger.interval_s if isinstance(trigger, Every) else None
     return ScheduleForm(
         namespace=spec.namespace,
         name=spec.name,
         schedule_id=row.schedule_id,
         enabled=row.enabled,
-        cron=cron,
+        cron=trigger.expression if isinstance(trigger, Cron) else None,
         every_s=every_s,
+        at=instant_text(trigger.at_ms) if isinstance(trigger, At) else None,
         anchor=None if every_s is None else instant_text(row.anchor_ms),
         timezone=spec.timezone,
         overlap=spec.overlap,
@@ -144,6 +146,7 @@ def schedule_form(row: Schedule, now_ms: int) -> ScheduleForm:
         retention_s=spec.retention_s,
         next=_next(row, now_ms) if row.enabled else None,
         planned_until=instant_text(row.watermark_ms),
+        pruned_until=_text(row.pruned_before_ms),
         slot_run_id=row.slot_run_id,
         row_revision=row.revision,
     )

@@ -6,6 +6,7 @@ from typing import Final
 
 from runner.checkpoint.freezing import Freeze
 from runner.checkpoint.records import Attempt, AttemptState, Pool, Run, RunState
+from runner.checkpoint.said import RESTORED
 from runner.ids import instant_text
 
 FIRST_ELECTION: Final = "the first election of a new cluster needs all its voters, later ones a majority"
@@ -23,21 +24,22 @@ WHY: Final = MappingProxyType(
 
 def unknown_because(run: Run, attempts: Sequence[Attempt]) -> str | None:
     """Return what is known and what is not of the attempts that cannot be confirmed; None if there is none."""
-    told = [_attempt(attempt) for attempt in attempts if _is_uncertain(attempt)]
-    if not told:
+    uncertain = [attempt for attempt in attempts if _is_uncertain(attempt)]
+    if not uncertain:
         return None
-    kept = (
-        f"its places in pool {run.pool} and the schedule's overlap slot"
-        if run.holds_slot
-        else f"its places in pool {run.pool}"
-    )
-    told.append(f"Until this is resolved, {kept} stay reserved, and nothing of this run is launched again.")
-    told.append(
-        "A report of its worker would still resolve it. If none can come, make sure on the worker's host that nothing "
-        "of the work is alive, then say so:"
-    )
-    commands = [_attest(attempt) for attempt in attempts if _is_uncertain(attempt)]
-    return " ".join([*told, " and ".join(commands)])
+    told = [_attempt(attempt) for attempt in uncertain]
+    if any(not attempt.superseded for attempt in uncertain):
+        slot = " and the schedule's overlap slot" if run.holds_slot else ""
+        kept = f"its places in pool {run.pool}{slot}"
+        told.append(f"Until this is resolved, {kept} stay reserved, and nothing of this run is launched again.")
+        told.append(f"{_hope(uncertain)} make sure")
+    else:
+        told.append(
+            "A later delivery of the same occurrence took its place, so it holds none, and no report changes it."
+        )
+        told.append("To have it resolved, make sure")
+    commands = " and ".join(_attest(attempt) for attempt in uncertain)
+    return f"{' '.join(told)} on the worker's host that nothing of the work is alive, then say so: {commands}"
 
 
 def why_uncertain(attempt: Attempt) -> str:
@@ -79,6 +81,12 @@ def waits_for_unfreeze(freeze: Freeze) -> str:
     """Return what every Pending run waits for while the checkpoint is frozen."""
     since = f"frozen since {instant_text(freeze.since_ms)} by {freeze.by}"
     return f"`fencepost unfreeze`: {since}, and nothing is claimed meanwhile"
+
+
+def _hope(uncertain: Sequence[Attempt]) -> str:
+    if all(attempt.superseded or attempt.reason == RESTORED for attempt in uncertain):
+        return "What its worker reports of it is kept as evidence and resolves nothing:"
+    return "A report of its worker would still resolve it. If none can come,"
 
 
 def _is_uncertain(attempt: Attempt) -> bool:

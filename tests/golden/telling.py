@@ -8,7 +8,7 @@ import msgspec
 
 from runner.checkpoint import ops, queries
 from runner.checkpoint.results import OpResult
-from tests.unit.checkpoint.book import Book, spec
+from tests.unit.checkpoint.book import SCHEDULE, Book, spec
 from worker.protocol import Binding
 
 Words = dict[str, str]
@@ -41,7 +41,11 @@ class Telling:
         pauses = {f"{name}_{unit}": int(words[name]) for name, unit in PAUSES.items() if name in words}
         retry = ops.Retry(attempts=int(words.get("attempts", 1)), on_exit_codes=codes, **pauses)
         trigger = ops.Every(interval_s=int(words.get("every", 1)))
-        schedule = spec(words.get("name", "tick"), pool=words.get("pool", "default"), retry=retry, trigger=trigger)
+        chosen = {"pool": words.get("pool", "default"), "overlap": words.get("overlap", "skip")}
+        chosen["on_unknown"] = words.get("on_unknown", "hold")
+        lengths = {"retention": "retention_s", "deadline_s": "delivery_deadline_s"}
+        kept = {lengths[word]: int(words[word]) for word in lengths if word in words}
+        schedule = spec(words.get("name", "tick"), retry=retry, trigger=trigger, **chosen, **kept)
         sent = ops.Apply(operation=self._operation(words), pools=(), schedules=(schedule,))
         result = self.book.do(sent)
         return self._said(result, *(each["outcome"] for each in result.detail.get("schedules", ())))
@@ -63,6 +67,11 @@ class Telling:
     def tell_delete(self, words: Words) -> str:
         result = self.book.do(ops.Delete(operation=self._operation(words), namespace="demo", name="tick"))
         return self._said(result, f"open_runs={result.detail['open_runs']}")
+
+    def tell_prune(self, words: Words) -> str:
+        before_ms = int(words.get("before", self.book.now_ms))
+        result = self.book.do(ops.Prune(SCHEDULE, before_ms, int(words.get("limit", 100))))
+        return self._said(result, *(f"{part}={result.detail[part]}" for part in ("runs", "skips", "pruned_before_ms")))
 
     def tell_disable(self, words: Words) -> str:
         return self._said(self.book.do(ops.SetEnabled(self._operation(words), "demo", "tick", enabled=False)))
@@ -139,6 +148,15 @@ class Telling:
     def tell_freeze(self, words: Words) -> str:
         return self._said(self.book.do(ops.SetFrozen(self._operation(words), words.get("off") is None)))
 
+    def tell_restore(self, words: Words) -> str:
+        result = self.book.do(ops.Restore(self._operation(words)))
+        runs = " ".join(f"{state}={n}" for state, n in result.detail["runs"].items())
+        return self._said(result, f"generation={result.detail['generation']}", runs)
+
+    def tell_redeliver(self, words: Words) -> str:
+        redeliver = ops.Redeliver(self._operation(words), self._run(words), int(words["until"]))
+        return self._said(self.book.do(redeliver))
+
     def tell_close(self, words: Words) -> str:
         return self._said(self.book.do(ops.CloseOp(run_id=self._run(words))))
 
@@ -153,7 +171,7 @@ class Telling:
         run_id = self._run(words)
         lines = [self._run_line(run_id)]
         for attempt in queries.attempts(self.book.db, run_id):
-            marks = [mark for mark in ("unresolved", "won", "fenced") if getattr(attempt, mark)]
+            marks = [mark for mark in ("unresolved", "superseded", "won", "fenced") if getattr(attempt, mark)]
             reason = [] if attempt.reason is None else [attempt.reason]
             lines.append(" ".join([f"  {attempt.n} {attempt.state.value}", *reason, *marks]))
             lines += [f"    {line}" for line in attempt.evidence.splitlines()]

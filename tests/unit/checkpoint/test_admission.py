@@ -213,8 +213,8 @@ def test_attest_retires_the_incarnation() -> None:
     done = book.attest(run_id)
     assert done.detail == {"run_id": run_id, "attempt": 1, "state": "Quiesced", "run_state": "Quiesced"}
     assert queries.is_retired(book.db, "w1", "a")
-    (newest,) = queries.events(book.db, run_id=run_id, limit=1)
-    assert (newest.why, newest.evidence) == ("attested by Rita", "host is gone (ticket 7)")
+    _, newest = queries.events(book.db, run_id=run_id, limit=2)
+    assert (newest.attempt, newest.why, newest.evidence) == (1, "attested by Rita", "host is gone (ticket 7)")
     book.now_ms = 2_000
     second = book.materialise(2_000, name="other").detail["runs"][0]
     assert book.claim(second).reason == "incarnation_retired"

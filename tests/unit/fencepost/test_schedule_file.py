@@ -64,6 +64,12 @@ def test_a_whole_file_as_the_body_that_the_voter_reads(tmp_path: Path) -> None:
     assert msgspec.json.decode(msgspec.json.encode(body), type=ApplyBody) == body
 
 
+def test_a_one_shot_goes_to_the_voter_as_it_is_written(tmp_path: Path) -> None:
+    text = WHOLE.replace('every = "2s"', 'at = "2026-12-01T10:00:00"\ntimezone = "Asia/Tokyo"')
+    (_, one) = load_schedules(written(tmp_path, text)).schedules
+    assert (one.cron, one.every_s, one.at, one.timezone) == (None, None, "2026-12-01T10:00:00", "Asia/Tokyo")
+
+
 def test_pools_alone_are_enough(tmp_path: Path) -> None:
     assert load_schedules(written(tmp_path, "[[pool]]\nname = 'a'\nlimit = 0")).pools == (PoolBody("a", 0),)
 
@@ -89,8 +95,12 @@ def test_pools_alone_are_enough(tmp_path: Path) -> None:
         ('timeout = "30s"', "timeout = 30", '19: schedule demo/ledger-close: "timeout": expected text'),
         ('timeout = "30s"', 'timeout = "30"', '19: schedule demo/ledger-close: command.timeout: "30": a length of time is'),
         ('every = "2s"', 'every = "1500ms"', "24: schedule demo/heartbeat: every: every is in whole seconds"),
-        ('every = "2s"', 'every = "2s"\ncron = "* * * * *"', "21: schedule demo/heartbeat: write either cron"),
-        ('every = "2s"\n', "", "21: schedule demo/heartbeat: write either cron"),
+        ('every = "2s"', 'every = "2s"\ncron = "* * * * *"', "21: schedule demo/heartbeat: write exactly one of cron"),
+        ('every = "2s"\n', "", "21: schedule demo/heartbeat: write exactly one of cron"),
+        ('every = "2s"', 'at = "tomorrow"', "24: schedule demo/heartbeat: at: at 'tomorrow' is not an instant; write 2026-12-01T"),
+        ('every = "2s"', 'at = "2026-03-29T02:30"\ntimezone = "Europe/Berlin"', "24: schedule demo/heartbeat: at: at '2026-03-29T02"),
+        ('every = "2s"', 'every = "2s"\nat = "2026-12-01T10:00:00Z"', "21: schedule demo/heartbeat: write exactly one of cron"),
+        ('every = "2s"', "at = 2026-12-01T10:00:00Z", '24: schedule demo/heartbeat: "at": expected text'),
         ('argv = ["true"]', "argv = []", '25: schedule demo/heartbeat: "argv": expected a list of length >= 1'),
         ('argv = ["true"]', 'argv = ["true", "a\\u0000"]', "25: schedule demo/heartbeat: command.argv: an argument holds a NUL"),
         ('argv = ["true"]', 'argv = [""]', "25: schedule demo/heartbeat: command.argv: "),

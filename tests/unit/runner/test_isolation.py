@@ -14,8 +14,7 @@ from runner.checkpoint.results import OpResult
 from runner.proposing import MAX_REFUSED
 from tests.unit.runner.virtual_time import simulate
 from tests.unit.runner.world import FakeWorker, Voter, operation, running, tick, triggered, voter
-
-COSTLY = "tick"
+from worker.protocol import Answers, Reports
 
 
 def materialises(op: ops.Op) -> bool:
@@ -107,6 +106,29 @@ def test_a_claim_that_cannot_be_applied_takes_no_slot_from_the_next_run() -> Non
             second = await triggered(one, "tb", "b")
             claim = await FakeWorker(one, slots=1).claim()
             assert claim.binding.run_id == second
+
+    simulate(story)
+
+
+def test_a_workers_word_that_cannot_be_applied_leaves_the_others_of_its_list_answered() -> None:
+    async def story() -> None:
+        one = voter()
+        async with running(one):
+            await one.apply(tick("a", 3_600), tick("b", 3_600))
+            worker = FakeWorker(one)
+            claims = []
+            for name in "ab":
+                await triggered(one, f"t{name}", name)
+                claims.append(await worker.launched())
+            bad = claims[0].binding.run_id
+            one.node.unbearable = lambda op: isinstance(op, ops.FinishOp) and op.run_id == bad
+            said = Reports(1, worker.next_number(), [worker.finish(claim) for claim in claims])
+            answers = await one.admission.reports(worker.principal, said)
+            assert isinstance(answers, Answers)
+            assert [(one.kind, one.reason) for one in answers.items] == [
+                ("denied", "cannot_be_applied"),
+                ("recorded", None),
+            ]
 
     simulate(story)
 
