@@ -85,7 +85,10 @@ PROBLEMS: Final[dict[str, tuple[str, str, dict[str, Any]]]] = {
     "408": ("Timeout", "The body did not come in time.", {}),
     "409": (
         "Refused",
-        "The worker's ledger is of another cluster or a later generation; or, for a poll, another process counts.",
+        (
+            "This process does not count: another one under the worker's name does (on polls), or its ledger is of another"
+            " cluster or of a later generation than this owner. A person has to put it right."
+        ),
         RETRY_AFTER,
     ),
     "413": ("TooLarge", "The body is longer than the limit, or holds more than one command can.", {}),
