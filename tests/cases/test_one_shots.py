@@ -138,7 +138,7 @@ def test_c29_after_its_end_nothing_brings_it_back(at_ms: int, end: Callable[[Vot
                 assert told(again) == ended
         async with running(last := voter(copy)):
             last.clock.step_ms += 3_700_000
-            edited = await last.apply(msgspec.structs.replace(definition, overlap="skip", retention_s=99), key="edit")
+            edited = await last.apply(msgspec.structs.replace(definition, retry=ops.Retry(attempts=7)), key="edit")
             assert [each["outcome"] for each in edited.detail["schedules"]] == ["changed"]
             for enabled in (False, True):
                 await last.runner.submit(ops.SetEnabled(operation(f"{enabled}"), "demo", "once", enabled=enabled))
