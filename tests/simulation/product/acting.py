@@ -43,6 +43,9 @@ class Acting:
             "attest": people.attest,
             "attest host": people.attest_host,
             "freeze": people.freeze_for,
+            "restore": people.restore,
+            "deliver": people.deliver,
+            "redeliver": people.redeliver,
             "delete": people.delete,
             "show": people.show,
         }

@@ -96,7 +96,7 @@ class Place:
 def place(loop: VirtualLoop, folder: Path) -> Iterator[Place]:
     clock, timing, owner = VirtualClock(loop), Timing(), Owner()
     ledger = Ledger.open(folder / "w1", worker="w1", clock=clock, randomness=Random(1))
-    life = Incarnation(worker="w1", ledger=ledger.id, life=ledger.life, randomness=Random(2))
+    life = Incarnation(worker="w1", ledger=ledger.id, life=ledger.life, lineage=ledger.lineage, randomness=Random(2))
     forgetter = Forgetter(ledger=ledger, admission=owner, life=life, clock=clock, timing=timing)
     yield Place(loop, ledger, owner, forgetter)
     ledger.close()
