@@ -293,6 +293,9 @@ def _kept(row: tuple[object, ...], rules: list[Rule]) -> tuple[object, ...]:
 
 def _moved_what_must_stay(before: Look, after: Look, op: ops.Op) -> str:
     """Say what is wrong with a change: a definite state stays what it is, and nothing disappears."""
+    instants = [run.scheduled_for_ms for run in after.runs.values()]
+    if len(instants) != len(set(instants)):
+        return "invariant 5: an instant is on record twice"
     for run_id, run in before.runs.items():
         now = after.runs.get(run_id)
         if now is None:

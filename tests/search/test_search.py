@@ -14,6 +14,7 @@ STATES = {
     "retry": 6_496,
     "takeover": 6_018,
     "ledger": 5_470,
+    "wiped": 3_310,
     "freeze": 5_019,
     "polls": 4_193,
     "overlap": 3_336,

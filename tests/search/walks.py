@@ -20,6 +20,7 @@ SHORT: Final = (
         _ONE, name="takeover", lives=1, ends="S", late_words=False, budget={"cancel": 1, "takeover": 1, "stale": 1}
     ),
     replace(_ONE, name="ledger", ends="S", late_words=False, budget={"crash": 1, "attest": 1, "wipe": 1, "clone": 1}),
+    replace(_ONE, name="wiped", ends="S", late_words=False, budget={"crash": 1, "wipe": 1, "cancel": 1}),
     replace(_ONE, name="freeze", ends="S", late_words=False, budget={"freeze": 1, "drain": 1, "attest": 1}),
     replace(_ONE, name="polls", lives=1, late_polls=True, ends="S", late_words=False, budget={"takeover": 1}),
     replace(_TWO, name="overlap", ends="S", late_words=False),
