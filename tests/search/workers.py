@@ -137,7 +137,8 @@ def _launches(world: World, task: Task) -> Iterator[Move]:
 
 def _watches(world: World, s: State, task: Task) -> Iterator[Move]:
     notes = world.notes
-    if s.lives[life_of(s, notes.row(task).binding.incarnation)].closing:
+    row: LedgerRow = notes.row(task)
+    if s.lives[host_of(s, row.binding.worker, row.binding.ledger)].closing:
         fenced, decision = notes.step(task, Fence("the worker is stopping"))
         if not refused(decision):
             yield "the worker drains: fence locally", ONWARD, fenced
