@@ -142,4 +142,6 @@ def _restores(world: World, s: State) -> Iterator[Step]:
     lives = tuple(each._replace(attested=(each.worker, each.incarnation) in look.retired) for each in s.lives)
     after = left._replace(book=change.book, lives=lives, frozen=look.head.frozen, image=NONE)
     after = after._replace(heard=(NOBODY,) * len(s.heard), stale=NONE, flight=None)
-    yield Step(("the backup is restored",), FAULT, after, change.wrong)
+    later = look.head.generation > world.book.look(s.image).head.generation
+    wrong = change.wrong or ("" if later else "rule: a restore begins no later generation")
+    yield Step(("the backup is restored",), FAULT, after, wrong)
