@@ -63,8 +63,9 @@ def _processes(commands: Commands) -> None:
         metavar="NODE=ADDR",
         help=f"where a voter and its workers' door are reached and listen (default {LOOPBACK}); management stays on loopback",
     )
-    for name, what in (("runner", "run one voter with its runner"), ("worker", "run one worker")):
-        process = commands.add_parser(name, help=what)
+    console = "It takes line commands on its standard input unless that is /dev/null: `help` lists them."
+    for name, what, more in (("runner", "run one voter with its runner", console), ("worker", "run one worker", "")):
+        process = commands.add_parser(name, help=what, description=more or None)
         process.add_argument("--config", type=Path, required=True, metavar="FILE")
 
 
