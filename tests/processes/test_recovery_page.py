@@ -26,7 +26,7 @@ every = "1h"
 command = {{ argv = ["sh", "-c", '''{script}'''] }}
 """
 END_OF_IT = 'kill $(grep -ls "FENCEPOST_RUN_ID=$RUN" /proc/[0-9]*/environ | cut -d/ -f3)'
-READS = ("show", "unknown", "status")
+READS = ("show", "unknown", "status", "runs")
 
 
 def sections() -> Iterator[tuple[str, list[tuple[str, list[tuple[str, list[str]]]]]]]:
@@ -69,7 +69,7 @@ class Page:
             return all(any(each.search(line) for line in lines) for each in wanted)
 
         if is_look:
-            wait_for(f"{command} to print {promised}", done, within_s=20)
+            wait_for(f"{command} to print {promised}", done)
         else:
             assert done(), (command, promised, said)
 
