@@ -133,7 +133,6 @@ def _reads(commands: Commands) -> None:
     unknown = _read(commands, "unknown", "the attempts whose end nobody can confirm, which a human may attest")
     unknown.add_argument("--worker", metavar="W", type=_text)
     unknown.add_argument("--incarnation", metavar="I", type=_text)
-    unknown.add_argument("--limit", type=_between(1, 1_000), default=1_000, metavar="N")
     events.add_argument("--before", metavar="MARK", type=_text, help="older ones; MARK is what the page before named")
     _read(commands, "show", "one run, its attempts and events").add_argument("run_id", metavar="RUN", type=_text)
 

@@ -4,7 +4,7 @@ Launches are counted by what the launched commands wrote to disk. A message is s
 voters, a worker halts at one place between two durable steps and is killed there, voters are killed, stopped or cut off:
 nothing waits for a length of time. The stories stand in `crash_rows/`.
 
-The row of an engine that is remote and addressable has no engine here; `unit/worker/` shows it.
+The engine that is remote and addressable is the tests' own (`crash_rows/remote_engine.py`).
 """
 
 from collections.abc import Callable, Sequence
@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes.crash_rows import cancel_stories as cancel
 from tests.processes.crash_rows import owner_stories as owner
 from tests.processes.crash_rows import worker_stories as worker
 from tests.processes.crash_rows.yard import yard_of
@@ -42,6 +43,8 @@ WORKERS = (
     Row("consumed", "after consume, before submit", "Unknown", worker.dies_after_consuming),
     Row("submitting", "during submit", "Unknown", worker.dies_while_submitting),
     Row("no-receipt", "submit accepted, receipt not persisted", "Unknown", worker.dies_before_keeping_the_receipt),
+    Row("remote", "accepted, worker restarts, engine is addressable", "the result", worker.remote_work_is_observed_again),
+    Row("recalled", "the same, cancelled meanwhile", "Cancelled", cancel.remote_work_is_stopped_by_a_later_life),
     Row("outlived", "accepted, worker restarts, engine lives on unseen", "Unknown, naming it", worker.work_outlives_its_worker),
     Row("died-with-it", "accepted, worker restarts, engine died with it", "Unknown, with proof", worker.work_dies_with_its_worker),
     Row("disk", "worker's disk lost", "Unknown", worker.disk_is_lost),
@@ -49,11 +52,11 @@ WORKERS = (
     Row("report", "finish report lost, on its way and back", "repeated until answered", worker.finish_report_lost),
     Row("silent", "worker stands still past its contact", "Unknown, until its record comes", worker.silent_while_its_work_ends),
     Row("cut-off", "worker is cut off past its contact", "Unknown, until its record comes", worker.cut_off_while_its_work_ends),
-    Row("cancelled", "cancelled between permit and consume", "Cancelled, never launched", worker.cancelled_before_it_starts),
+    Row("cancelled", "cancelled between permit and consume", "Cancelled, never launched", cancel.cancelled_before_it_starts),
     Row("twice", "worker is told twice to end", "as a crash", worker.told_twice_to_end),
     Row("on-disk", "result recorded, worker killed before it reports", "the result", worker.killed_before_it_reports),
-    Row("unheard", "cancelled while the worker is cut off", "unresolved, until confirmed", worker.cancelled_while_cut_off),
-    Row("stop-lost", "cancelled, and the worker killed first", "unresolved", worker.cancelled_and_killed_before_it_hears),
+    Row("unheard", "cancelled while the worker is cut off", "unresolved, until confirmed", cancel.cancelled_while_cut_off),
+    Row("stop-lost", "cancelled, and the worker killed first", "unresolved", cancel.cancelled_and_killed_before_it_hears),
 )  # fmt: skip
 OWNERS = (
     Row("commit-1", "before commit 1", "still due; the next owner materialises it", owner.owner_dies_before_commit_1),

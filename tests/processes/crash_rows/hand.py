@@ -48,13 +48,13 @@ class Hand:
         )
         return path
 
-    def start(self, halt_at: str | None = None) -> None:
-        """Start its process, perhaps one that halts at a place."""
-        self.process = self._started(self.config, halt_at)
+    def start(self, special: str | None = None) -> None:
+        """Start its process, perhaps a special one."""
+        self.process = self._started(self.config, special)
 
-    def running(self) -> str:
+    def running(self, special: str | None = None) -> str:
         """Start it and a run, and wait until its acceptance is on record; returns the run's id."""
-        self.start()
+        self.start(special)
         run_id = self.trigger()
         self.until_attempt(run_id, "Accepted")
         self.launched()
@@ -64,8 +64,8 @@ class Hand:
         """Start a process with the same name and credential, and a ledger of its own."""
         self._started(self._written("twin", self.data.with_name(f"{self.worker}.twin")))
 
-    def _started(self, config: Path, halt_at: str | None = None) -> BaseProcess:
-        process = start("worker", config, self.log, halt_at, self.mark)
+    def _started(self, config: Path, special: str | None = None) -> BaseProcess:
+        process = start("worker", config, self.log, special, self.mark)
         self._yard.children.append(process)
         return process
 

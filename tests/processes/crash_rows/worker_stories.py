@@ -3,7 +3,6 @@
 import os
 import signal
 from pathlib import Path
-from typing import Any
 
 from tests.processes.cluster import wait_for
 from tests.processes.crash_rows.door import claims, finishes, grants
@@ -135,7 +134,7 @@ def dies_before_keeping_the_receipt(hand: Hand) -> None:
 
 
 def _killed_at(hand: Hand, place: str) -> None:
-    hand.start(halt_at=place)
+    hand.start(special=place)
     run_id = hand.trigger()
     hand.halted()
     hand.kill()
@@ -167,6 +166,16 @@ def process_of(hand: Hand, run_id: str) -> str:
     """Return the process id of the command, as the worker told the owner."""
     (attempt,) = hand.shown(run_id)["attempts"]
     return str(attempt["execution_id"].split("/")[1])
+
+
+def remote_work_is_observed_again(hand: Hand) -> None:
+    """It even ends while nobody looks."""
+    run_id = hand.running("remote")
+    hand.kill()
+    hand.let_go()
+    hand.start("remote")
+    assert attempts(hand.until(run_id, "Succeeded")) == [SUCCEEDED]
+    assert hand.effects() == [1]
 
 
 def disk_is_lost(hand: Hand) -> None:
@@ -229,22 +238,6 @@ def told_twice_to_end(hand: Hand) -> None:
     assert hand.effects() == [1]
 
 
-def cancelled_before_it_starts(hand: Hand) -> None:
-    """C54 (c): the stop comes before the grant is heard of, and the grant afterwards."""
-    reply = hand.door.gate("permits", "reply", grants)
-    hand.start()
-    run_id = hand.trigger()
-    reply.wait()
-    hand.cancel(run_id)
-    shown = hand.until(run_id, "Cancelled")
-    reply.let_through()
-    assert [state for state, _ in attempts(shown)] == ["Cancelled"]
-    assert "consumed=False" in shown["attempts"][0]["evidence"]
-    hand.signal(signal.SIGTERM)
-    assert hand.ended() == 0, "it has heard of the grant by now"
-    assert hand.effects() == []
-
-
 def killed_before_it_reports(hand: Hand) -> None:
     """The end is on its disk, and nobody has heard of it."""
     run_id = hand.running()
@@ -256,35 +249,3 @@ def killed_before_it_reports(hand: Hand) -> None:
     hand.start()
     assert attempts(hand.until(run_id, "Succeeded")) == [SUCCEEDED]
     assert hand.effects() == [1]
-
-
-def cancelled_while_cut_off(hand: Hand) -> None:
-    """Cancelling is committed, and nobody there hears of it; then the stop is confirmed after all."""
-    run_id = hand.running()
-    hand.door.open = False
-    hand.cancel(run_id)
-    shown = hand.until(run_id, "Cancelling", lambda run: run["attempts"][0]["unresolved"])
-    assert not hand.ended_by_itself(), "the work runs on: it is not Cancelled"
-    assert shown["unknown_because"]
-    hand.door.open = True
-    assert [state for state, _ in attempts(hand.until(run_id, "Cancelled"))] == ["Cancelled"]
-    assert process_is_gone(shown)
-    assert (hand.effects(), hand.ended_by_itself()) == ([1], False)
-
-
-def process_is_gone(shown: dict[str, Any]) -> bool:
-    """Return whether the command's process is dead."""
-    return not Path(f"/proc/{shown['attempts'][0]['execution_id'].split('/')[1]}").exists()
-
-
-def cancelled_and_killed_before_it_hears(hand: Hand) -> None:
-    """The next life cannot see the work any more, so the stop can never be confirmed: that is for a human."""
-    run_id = hand.running()
-    hand.door.open = False
-    hand.cancel(run_id)
-    hand.kill()
-    hand.door.open = True
-    hand.start()
-    shown = hand.until(run_id, "Cancelling", lambda run: "observer_lost" in run["attempts"][0]["evidence"])
-    assert [each["unresolved"] for each in shown["attempts"]] == [True]
-    assert (hand.effects(), hand.ended_by_itself()) == ([1], False)

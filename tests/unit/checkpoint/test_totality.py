@@ -11,6 +11,7 @@ from runner.checkpoint.attempt import holds_capacity
 from runner.checkpoint.carrying import case_of
 from runner.checkpoint.records import RunState
 from runner.checkpoint.run import TERMINAL, conclude
+from runner.ids import LATEST_INSTANT_MS
 from tests.unit.checkpoint.book import SCHEDULE, Book, owned_book, spec
 from worker.protocol import CommandTarget
 
@@ -29,7 +30,9 @@ SPECS = st.builds(
     pool=st.sampled_from(["default", "gpu"]),
     retry=st.builds(ops.Retry, attempts=st.integers(1, 3)),
     target=TARGETS,
-    trigger=st.builds(ops.Every, interval_s=st.integers(1, 1 << 63)) | st.builds(ops.Cron, expression=TEXTS),
+    trigger=st.builds(ops.Every, interval_s=st.integers(1, 1 << 63))
+    | st.builds(ops.Cron, expression=TEXTS)
+    | st.builds(ops.At, at_ms=st.integers(0, 10_000_000) | st.integers(0, LATEST_INSTANT_MS)),
     on_unknown=st.sampled_from(["hold", "retry"]),
     delivery_deadline_s=st.sampled_from([None, 60, 86_400]),
 )
