@@ -69,7 +69,7 @@ class Forgetter:
         """Return the answer to each word by its attempt."""
         fences = [word for word in said if isinstance(word, FenceRequest)]
         reports = [word for word in said if not isinstance(word, FenceRequest)]
-        lineage = (self._life.lineage.cluster_id, self._life.lineage.generation)
+        lineage = (self._life.lineage.cluster_id, self._life.lineage.generation)  # of another one, no answer counts
         answers: list[tuple[Word, Answer]] = []
         if fences:
             message = Fences(VERSION, self._life.next_number(), fences, *lineage)

@@ -87,5 +87,6 @@ def test_lines_on_standard_input_enter_the_same_loop_and_never_half_do_anything(
         assert all(cluster.processes[name].poll() is None for name in cluster.voters)
     finally:
         cluster.stop()
+        assert {desk.process.returncode for desk in desks.values()} <= {0}, "a console held up the end of its voter"
         for desk in desks.values():
             desk.close()

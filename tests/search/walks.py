@@ -15,12 +15,12 @@ _TWO: Final = Bounds("two", runs=2, attempts=1, allowed=1, lives=1)
 
 SHORT: Final = (
     replace(_ONE, remote=True, expiry=True, budget={"crash": 1, "cancel": 1}),
-    Bounds("retry", lives=1, ends="SF", late_words=False, budget={"cancel": 1}),
+    Bounds("retry", lives=1, ends="F", late_words=False, budget={"cancel": 1}),
     replace(
-        _ONE, name="takeover", lives=1, ends="SF", late_words=False, budget={"cancel": 1, "takeover": 1, "stale": 1}
+        _ONE, name="takeover", lives=1, ends="S", late_words=False, budget={"cancel": 1, "takeover": 1, "stale": 1}
     ),
     replace(_ONE, name="ledger", ends="S", late_words=False, budget={"crash": 1, "attest": 1, "wipe": 1, "clone": 1}),
-    replace(_ONE, name="freeze", budget={"freeze": 1, "drain": 1, "attest": 1}),
+    replace(_ONE, name="freeze", ends="S", late_words=False, budget={"freeze": 1, "drain": 1, "attest": 1}),
     replace(_ONE, name="polls", lives=1, late_polls=True, ends="S", late_words=False, budget={"takeover": 1}),
     replace(_TWO, name="overlap", ends="S", late_words=False),
     replace(_TWO, name="line", batch=True, ends="S", late_words=False),

@@ -233,6 +233,7 @@ def schedule_file(seed: int, variant: int) -> dict[str, Any]:
             "every_s": random.choice((1, 1, 2, 3)),
             "pool": random.choice(("default", "small")),
             "retry": random.choice(RETRIES),
+            "overlap": random.choice(("skip", "skip", "cancel_previous")),
             "command": {"argv": ["work", name, str(variant)]},
         }
         for name in "abc"

@@ -173,7 +173,7 @@ class Rows:
             if run["schedule_id"] == row["schedule_id"]
             and run["state"] not in ENDED_RUN
             and not any(each["reason"] == "restored" for each in self.attempts_of(run["run_id"]))
-            and (run["run_id"], 1) in self.attempts
+            and (run["run_id"], run.get("reopened_after", 0) + 1) in self.attempts
         ]
         self._expect(len(under_way) <= 1, f"{len(under_way)} runs of {row['schedule']} are under way: {under_way}")
 

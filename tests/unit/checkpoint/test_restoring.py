@@ -199,3 +199,18 @@ def test_the_slot_goes_to_what_is_uncertain_before_anything_new_is_launched() ->
         assert schedule.slot_run_id == next_holder
     book.now_ms += 1_000
     assert book.materialise(book.now_ms).detail["overlap"] == 0
+
+
+def test_an_older_delivery_that_is_opened_again_waits_behind_what_is_uncertain() -> None:
+    book = owned_book(spec(delivery_deadline_s=86_400))
+    failed = book.admitted(1_000)
+    book.finish(failed, succeeded=False)
+    book.now_ms = 3_000
+    holder, in_line = book.materialise(2_000, 3_000).detail["runs"]
+    restore(book)
+    assert book.do(ops.Redeliver(book.operation(), failed, HOUR_MS)).detail["state"] == "Pending"
+    book.attest(holder)
+    assert (book.run(in_line).holds_slot, book.run(failed).holds_slot) == (True, False)
+    assert book.claim(failed, 2, worker="w1/b").reason == "slot_held"
+    book.attest(in_line)
+    assert book.claim(failed, 2, worker="w1/b").kind == "claimed"
