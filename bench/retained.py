@@ -68,8 +68,17 @@ class Filled:
 
     def look(self) -> None:
         """Read what the owner reads in each turn, with a worker that has room."""
-        nothing = frozenset[tuple[str, str]]()
-        read(self.db, Wants(self.now_ms, edited=nothing, enabled=False, schedules=(), roomy=(_CONTACT,), walk=Walk()))
+        wants = Wants(
+            now_ms=self.now_ms,
+            edited=frozenset(),
+            enabled=False,
+            schedules=(),
+            roomy=(_CONTACT,),
+            walk=Walk(),
+            served_s=0.0,
+            poll_s=5.0,
+        )
+        read(self.db, wants)
 
     def make_due(self) -> str:
         """Materialise one run, so that there is something to admit; returns its id."""
