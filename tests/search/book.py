@@ -208,7 +208,7 @@ class Book:
             attempts={run_id: queries.attempts(db, run_id) for run_id in run_ids},
             skips=list(starmap(SkipRange, db.execute(f"{skips} ORDER BY first_ms"))),
             held=queries.pool(db, "default").held,
-            claimable=[each.run.run_id for each in waiting.claimable(db, {"default": None}, NOW_MS, waiting.Walk())[0]],
+            claimable=[each.run_id for each in waiting.claimable(db, {"default": None}, NOW_MS, waiting.Walk())[0]],
             open=queries.open_attempts(db),
             closing=queries.closing(db, NOW_MS, 100),
             retired=frozenset(db.execute("SELECT worker, incarnation FROM retired")),

@@ -29,7 +29,7 @@ def test_a_reopened_delivery_takes_a_free_slot_and_is_claimed_at_once_under_the_
     run = book.run(run_id)
     assert (run.holds_slot, run.ended_ms, run.deadline_ms, run.reopened_after) == (True, None, 48 * HOUR_MS, 1)
     found, _ = claimable(book.db, {"default": None}, book.now_ms, Walk())
-    assert [(each.run.run_id, each.attempt) for each in found] == [(run_id, 2)]
+    assert [(each.run_id, each.attempt) for each in found] == [(run_id, 2)]
     assert book.claim(run_id, 2).kind == "claimed"
     keys = {idempotency_key(each.schedule_id, each.occurrence) for each in (before, run)}
     assert len(keys) == 1

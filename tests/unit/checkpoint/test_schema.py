@@ -82,8 +82,17 @@ def test_what_the_owner_asks_for_each_turn_is_found_by_index(namespaces: frozens
     book.claim(first)
     book.admit(first)
     roomy = (contact(namespaces=namespaces),)
-    edited = frozenset({("demo", "tick")})
-    wants = Wants(2_000, edited, True, (SCHEDULE,), roomy, 0.0, 5.0, Walk(), retention_after="")
+    wants = Wants(
+        now_ms=2_000,
+        edited=frozenset({("demo", "tick")}),
+        enabled=True,
+        schedules=(SCHEDULE,),
+        roomy=roomy,
+        served_s=0.0,
+        poll_s=5.0,
+        walk=Walk(),
+        retention_after="",
+    )
     found = plans(book, lambda: read(book.db, wants))
     assert any("WITH RECURSIVE" in statement for statement in found), "something waits"
     for statement, plan in found.items():

@@ -11,6 +11,7 @@ import structlog
 from aiohttp import web
 
 from cluster.bearer import Bearers, Principal
+from cluster.crowd import Crowd, Limits
 from cluster.listener import Listener, Reply, bound
 from cluster.outcome import NotApplied, Why
 from cluster.ports import PeerStatus, Status
@@ -220,6 +221,18 @@ async def test_a_refused_cluster_bearer_means_not_done(port: int, above: FakeAbo
     with pytest.raises(Unreachable, match=r"refused the relay \(HTTP 403\); same cluster credential\?"):
         await client.relay("node1", RELAYED)
     await client.close()
+    assert not above.requests
+
+
+@pytest.mark.parametrize("limits", [Limits(requests=0), Limits(requests_of_one=0)])
+async def test_no_room_at_the_listener_means_not_done(
+    client: RelayClient, listener: Listener, above: FakeAbove, limits: Limits
+) -> None:
+    listener._crowd = Crowd(limits)
+    with pytest.raises(
+        Unreachable, match=r"^the cluster listener of node1 has no room for the relay \(HTTP (429|503)\)$"
+    ):
+        await client.relay("node1", RELAYED)
     assert not above.requests
 
 
