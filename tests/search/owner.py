@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from runner.checkpoint import ops
 from runner.checkpoint.records import Attempt, RunState
 from runner.checkpoint.run import TERMINAL
-from tests.search.book import NOW_MS, SCHEDULE
+from tests.search.book import SCHEDULE
+from tests.search.canonical import NOW_MS
 from tests.search.contact import TIMING, contacts, given_up, with_room
 from tests.search.state import State
 from tests.search.world import FAULT, NOBODY, ONWARD, Step, World, host_of
