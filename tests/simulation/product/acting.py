@@ -23,6 +23,7 @@ class Acting:
             "kill voter": faults.kill,
             "kill worker": faults.kill,
             "stop voter": faults.stop_voter,
+            "stop alone": faults.stop_alone,
             "drain worker": faults.drain_worker,
             "kill all": faults.kill_all,
             "outage": faults.outage,

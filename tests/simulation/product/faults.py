@@ -70,6 +70,15 @@ class Faults:
             self._world.live[name].stop()
             self.start_again(name, down_s)
 
+    def stop_alone(self, down_s: float) -> None:
+        """Ask the owner to stop while so many others are down that nobody can follow it."""
+        world, owner = self._world, self.running("owner")
+        if owner is not None:
+            for name in [each for each in world.live if each != owner][: len(world.voters) // 2 + 1]:
+                world.kill(name)
+                self.start_again(name, down_s)
+            self.stop_voter(owner, down_s)
+
     def drain_worker(self, host: str, down_s: float) -> None:
         """Ask a worker to stop."""
         process = self._world.working.get(host)

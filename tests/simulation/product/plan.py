@@ -185,4 +185,5 @@ _KINDS: tuple[tuple[float, str, Callable[[Random, Plan], Args]], ...] = (
     (0.3, "delete", lambda random, _: (random.choice("abc"),)),
     (3.0, "attest", lambda random, _: (random.randrange(100),)),
     (1.5, "show", lambda random, _: (random.randrange(100),)),
+    (0.15, "stop alone", lambda random, _: (_some_s(random, 1.0, 4.0),)),
 )
