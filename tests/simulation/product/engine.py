@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from tests.simulation.product.world import World
 
 Key = tuple[str, int]
+FOR_EVER_S = 1e6
+NEVER_ENDS = 0.06  # of the work that is not plain
 OUT_OF_SIGHT_S = 1.5  # after so long a stop that nothing obeys cannot be confirmed
 
 
@@ -41,7 +43,7 @@ def draw_manner(random: Random, *, wild: float) -> Manner:
     if random.random() >= wild:
         plain = Manner(lasts_s=0.1 + 0.6 * random.random(), submit_s=0.02 * random.random())
         return replace(plain, addressable=random.random() < 0.3)
-    return Manner(
+    drawn = Manner(
         accepts=random.choices(("yes", "refuses", "loses the answer", "loses the request"), (80, 8, 8, 4))[0],
         submit_s=random.choice((0.0, 0.01, 0.1, 0.5)) * random.random(),
         lasts_s=random.choice((0.0, 0.3, 1.0, 3.0, 8.0)) * random.random(),
@@ -50,6 +52,9 @@ def draw_manner(random: Random, *, wild: float) -> Manner:
         obeys_with=random.choice((-15, -9, 0, 1)),
         **random.choices(({}, {"dies_with_worker": True}, {"addressable": True}), (30, 40, 30))[0],
     )
+    if random.random() < NEVER_ENDS:
+        return Manner(lasts_s=FOR_EVER_S, obeys_s=None, addressable=drawn.addressable)
+    return drawn
 
 
 @dataclass

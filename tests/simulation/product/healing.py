@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING
 
 from cluster.room import boundless
 from tests.simulation.product.acting import Acting
-from tests.simulation.product.rows import ENDED_RUN, Row
+from tests.simulation.product.rows import ENDED_RUN, Key, Row
 
 if TYPE_CHECKING:
     from tests.simulation.product.world import World
 
 OWNER_S = 20.0
 ASKING_S = 60.0
+STOPS = 10
+LASTING_S = 12.0  # most work ends by itself before that
 REST_S = 150.0
 PROGRESS_S = 20.0
 
@@ -32,6 +34,10 @@ class Healing:
         if not await self._until(lambda: all(each.done() for each in self._acting.asking), ASKING_S, "end of asking"):
             return
         await self._acting.ask(self._acting.people.settle())
+        for _ in range(STOPS):
+            if await self._until(self._at_rest, LASTING_S, None):
+                break
+            await self._acting.ask(self._acting.people.stop_what_lasts())
         if not await self._until(self._at_rest, REST_S, "rest after healing"):
             for what in self._unrest()[:5]:
                 world.note(f"not at rest: {what}")
@@ -59,7 +65,8 @@ class Healing:
         for name in (*self._world.voters, *self._world.workers):
             self._world.start(name)
 
-    async def _until(self, holds: Callable[[], bool], within_s: float, what: str) -> bool:
+    async def _until(self, holds: Callable[[], bool], within_s: float, what: str | None) -> bool:
+        """Wait for something; where it has a name, it is a finding that it does not come."""
         world = self._world
         end_s = world.loop.now_s + within_s
         while world.loop.now_s < end_s and not world.checker.violations:
@@ -67,7 +74,7 @@ class Healing:
             if holds():
                 return True
             await asyncio.sleep(0.1)
-        if not world.checker.violations:
+        if what is not None and not world.checker.violations:
             world.checker.report(f"within {within_s:g} s there is no {what}: {self._unrest()[:3]}")
         return False
 
@@ -87,7 +94,7 @@ class Healing:
             for run_id, row in rows.runs.items()
             if row["state"] not in ENDED_RUN and not self._may_stay(row)
         ]
-        found += [f"work {work.key} is alive" for work in world.alive_works()]
+        found += [f"work {work.key} is alive" for work in world.alive_works() if not self._may_live(work.key)]
         for host, process in world.working.items():
             found += [f"{host} has still to say: {row}" for row in process.ledger.unanswered()]
         return found
@@ -105,6 +112,11 @@ class Healing:
         if slot not in {None, row["run_id"]}:
             return self._may_stay(rows.runs[slot])
         return self._pool_is_full(row["pool"])
+
+    def _may_live(self, key: Key) -> bool:
+        """Whether work that nothing ends may go on: if nobody says that it has ended."""
+        row = self._world.checker.rows.attempts[key]
+        return row["state"] == "Unknown" or bool(row["unresolved"])
 
     def _pool_is_full(self, pool: str) -> bool:
         rows = self._world.checker.rows
