@@ -27,6 +27,7 @@ class Fault:
         story: number of the audited hazard whose own scripted test must notice, or None: any test may.
         edits: one; more where a hazard is closed twice and either guard alone is enough.
         walk: the walk of the exhaustive search that must find it, or None if none goes there.
+        seed: one in which the simulation of the product finds it, where that takes long to look for.
         left: why the simulation does not find it, and what does; None if it must.
     """
 
@@ -35,6 +36,7 @@ class Fault:
     story: int | None
     edits: tuple[Edit, ...]
     walk: str | None = None
+    seed: int | None = None
     left: str | None = None
 
 
@@ -51,10 +53,11 @@ def _fault(
     story: int | None = None,
     also: Sequence[Mapping[str, str]] = (),
     walk: str | None = None,
+    seed: int | None = None,
     left: str | None = None,
     **edit: str,
 ) -> Fault:
-    return Fault(hazard, name, story, tuple(Edit(**each) for each in (edit, *also)), walk, left)
+    return Fault(hazard, name, story, tuple(Edit(**each) for each in (edit, *also)), walk, seed, left)
 
 
 def misfits(fault: Fault) -> list[str]:

@@ -1,6 +1,7 @@
-"""Look for a seed of the whole product in which something is wrong: `python -m tests.mutants.hunt SEEDS SECONDS`.
+"""Look for a seed of the whole product in which something is wrong: `python -m tests.mutants.hunt SEEDS SECONDS [SEED]`.
 
-Prints how many seeds it took, and what was found; stops at the first find, and after so many seconds of CPU.
+Tries the seed that is given first, then all from 0 on; stops at the first find, and after so many seconds of CPU.
+Prints the number of the seed, counted from 1, and what was found.
 """
 
 import sys
@@ -10,11 +11,11 @@ from tests.simulation.product.quiet import quiet
 from tests.simulation.product.scenario import run_seed
 
 
-def main(seeds: int, seconds: float) -> int:
-    """Run seeds from 0 on, one after the other."""
+def main(seeds: int, seconds: float, known: list[int]) -> int:
+    """Run seeds one after the other."""
     quiet()
     began = time.process_time()
-    for seed in range(seeds):
+    for seed in (*known, *range(seeds)):
         violations = run_seed(seed).violations
         if violations:
             print(f"{seed + 1} {violations[0]}")
@@ -27,4 +28,4 @@ def main(seeds: int, seconds: float) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]), float(sys.argv[2])))
+    sys.exit(main(int(sys.argv[1]), float(sys.argv[2]), [int(word) for word in sys.argv[3:]]))

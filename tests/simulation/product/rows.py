@@ -5,6 +5,7 @@ import sqlite3
 from typing import TYPE_CHECKING, Any
 
 from tests.simulation.product.instants import Instants
+from tests.simulation.product.rules import Rules
 
 if TYPE_CHECKING:
     from tests.simulation.product.world import World
@@ -28,6 +29,7 @@ class Rows:
         self.schedules: dict[str, Row] = {}
         self.pools: dict[str, int] = {}
         self.instants = Instants()
+        self._rules = Rules(self)
         self.head: Row = {"epoch": 0, "revision": 0}
         self.tokens: dict[int, Key] = {}
         self.forgotten: set[str] = set()  # runs that were pruned
@@ -99,6 +101,7 @@ class Rows:
             return
         self.attempts[key] = row
         self._permit(key, before, row)
+        self._rules.attempt(key, before, row)
         if before is None:
             self._first_seen(key)
         else:
