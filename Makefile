@@ -30,8 +30,9 @@ $(READY): requirements.lock pyproject.toml
 demo: $(READY)
 	@$(VENV)/bin/python deploy/demo/demo.py
 
+# Without bytecode on disk every process that a test starts would compile the whole program again.
 test: $(READY)
-	$(VENV)/bin/python -m pytest -q -n $(JOBS) --dist load --maxschedchunk 1
+	PYTHONDONTWRITEBYTECODE= $(VENV)/bin/python -m pytest -q -n $(JOBS) --dist load --maxschedchunk 1
 
 check: $(READY)
 	$(VENV)/bin/ruff check .

@@ -11,7 +11,7 @@ import msgspec
 from fencepost.client import Answer, Client
 from fencepost.faults import Failure, Mistake
 from fencepost.nearest import quoted
-from runner.checkpoint.attesting import MAX_ATTESTED
+from runner.checkpoint.limits import MAX_ATTESTED
 from runner.management.bodies import AttestBody, AttestedBody, AttestIncarnationBody
 
 OTHER_FORM: Final = "the answer is not in the form that this version knows; --json shows it as it is"

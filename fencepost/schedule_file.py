@@ -15,8 +15,9 @@ from fencepost.nearest import quoted
 from fencepost.toml_file import TomlFile
 from fencepost.toml_lines import Keys
 from runner.calendar import BadExpression, check_trigger, moment_ms
+from runner.checkpoint.limits import MAX_POOLS, MAX_SCHEDULES
 from runner.checkpoint.ops import At, Cron, Every, TriggerSpec
-from runner.management.bodies import MAX_POOLS, MAX_SCHEDULES, ApplyBody, PoolBody, RetryBody, ScheduleBody
+from runner.management.bodies import ApplyBody, PoolBody, RetryBody, ScheduleBody
 from runner.management.policies import BadPolicy, retention_of, retry_of
 from worker.protocol import CommandTarget
 

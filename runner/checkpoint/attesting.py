@@ -10,13 +10,12 @@ from runner.checkpoint import uncertain
 from runner.checkpoint.attempt_words import Denied
 from runner.checkpoint.carrying import carry, run_with_case
 from runner.checkpoint.commit import Cause, Commit
+from runner.checkpoint.limits import MAX_ATTESTED
 from runner.checkpoint.ops import AttestIncarnationOp, AttestOp
 from runner.checkpoint.records import Attempt, Run, RunState
 from runner.checkpoint.results import OpResult
 
 MAX_ATTESTATION_CHARS: Final = 4096
-MAX_ATTESTED: Final = 1_000
-"""Attempts in one statement: each voter applies it in one piece, and is deaf meanwhile."""
 
 _Op = AttestOp | AttestIncarnationOp
 

@@ -13,15 +13,13 @@ from runner.checkpoint.carrying import insert_run
 from runner.checkpoint.commit import Cause, Commit
 from runner.checkpoint.deleting import NO_SUCH_SCHEDULE
 from runner.checkpoint.freezing import FROZEN
+from runner.checkpoint.limits import MAX_POOLS, MAX_SCHEDULES
 from runner.checkpoint.ops import Apply, Every, PoolSpec, ScheduleSpec, SetEnabled, Trigger
 from runner.checkpoint.overlap import CANCEL_PREVIOUS, OVERLAP, Way, make_way
 from runner.checkpoint.payload import MAX_TARGET_BYTES, digest_of, forget_unused, keep, target_bytes
 from runner.checkpoint.records import Schedule
 from runner.checkpoint.results import OpResult
 
-# What one apply may name: each voter applies it in one piece, and is deaf meanwhile.
-MAX_SCHEDULES: Final = 1_000
-MAX_POOLS: Final = 100
 DEFAULT_POOL: Final = "default"
 DEFAULT_POOL_LIMIT: Final = 64
 DELETED: Final = "schedule_deleted"

@@ -9,15 +9,12 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct
 
-from runner.checkpoint import scheduling
-from runner.checkpoint.attesting import MAX_ATTESTED
+from runner.checkpoint.limits import MAX_ATTESTED, MAX_POOLS, MAX_SCHEDULES
 from runner.checkpoint.ops import PoolSpec
 from runner.checkpoint.schedule_ops import DEFAULT_RETENTION_S
 from worker.protocol import CommandTarget
 
 NAME_PATTERN: Final = r"^[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?\Z"
-MAX_SCHEDULES: Final = scheduling.MAX_SCHEDULES
-MAX_POOLS: Final = scheduling.MAX_POOLS
 MAX_BODY_BYTES: Final = 1 << 20
 
 Name = Annotated[str, Meta(pattern=NAME_PATTERN)]

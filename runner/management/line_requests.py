@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from cluster.problem import Problem
-from runner.checkpoint.attesting import MAX_ATTESTED
+from runner.checkpoint.limits import MAX_ATTESTED
 from runner.management.bodies import NAME_PATTERN
 
 Values = Mapping[str, object]

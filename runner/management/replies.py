@@ -9,9 +9,8 @@ import msgspec
 from cluster.listener import Reply
 from cluster.outcome import NotApplied, Why
 from cluster.problem import CONTENT_TYPE, Problem
-from runner.checkpoint.attesting import MAX_ATTESTED
+from runner.checkpoint.limits import MAX_ATTESTED, MAX_POOLS, MAX_SCHEDULES
 from runner.checkpoint.results import OpResult
-from runner.checkpoint.scheduling import MAX_POOLS, MAX_SCHEDULES
 
 STALE: Final = "Fencepost-Stale"
 NEXT: Final = "Fencepost-Next"

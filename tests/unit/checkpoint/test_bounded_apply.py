@@ -3,7 +3,7 @@
 from collections import Counter
 
 from runner.checkpoint import ops, queries
-from runner.checkpoint.scheduling import MAX_POOLS, MAX_SCHEDULES
+from runner.checkpoint.limits import MAX_POOLS, MAX_SCHEDULES
 from tests.unit.checkpoint.book import Book, owned_book, spec
 from worker.protocol import CommandTarget
 

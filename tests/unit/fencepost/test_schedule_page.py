@@ -9,8 +9,8 @@ import pytest
 from fencepost import schedule_file, toml_file
 from fencepost.duration import milliseconds
 from fencepost.schedule_file import load_schedules
+from runner.checkpoint.limits import MAX_SCHEDULES
 from runner.checkpoint.scheduling import DEFAULT_POOL_LIMIT
-from runner.management.bodies import MAX_SCHEDULES
 from worker.engine.command import PASSED_ON
 from worker.engine.process import Limits
 

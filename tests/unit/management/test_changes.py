@@ -5,9 +5,9 @@ import pytest
 
 from cluster.outcome import NotApplied, OutcomeUnknown, Why
 from cluster.relay import ReplyLost, Unreachable
+from runner.checkpoint.limits import MAX_POOLS
 from runner.checkpoint.ops import Apply, AttestOp, CancelOp, Cron, Every, PoolSpec, SetEnabled, Trigger
 from runner.checkpoint.results import OpResult
-from runner.management.bodies import MAX_POOLS
 from tests.unit.management.fakes import (
     KEY,
     NOW_MS,
