@@ -4,13 +4,14 @@ VENV := .venv
 READY := $(VENV)/.ready
 JOBS ?= 4
 
-.PHONY: help demo test check simulate-cluster simulate-crashes mutants-cluster storm bench lock clean
+.PHONY: help demo test check simulate-calendar simulate-cluster simulate-crashes mutants-cluster storm bench lock clean
 
 help:
 	@echo "make demo    three voters and a worker on loopback, live, with the owner killed midway (Ctrl-C ends it; DEMO_SECONDS=25 ends by itself)"
 	@echo "make test    the whole test suite, under 5 minutes on 2 cores"
 	@echo "make check   ruff, mypy --strict, import-linter"
 	@echo "make simulate-cluster SEEDS=5000   the voter on virtual time under faults; each failure with a line that replays it"
+	@echo "make simulate-calendar SEEDS=23516 the calendar against an oracle; so many seeds look at every change of every zone's clock once"
 	@echo "make simulate-crashes SEEDS=50     a story per seed; every way of dying at every store operation of it"
 	@echo "make mutants-cluster               each guard taken away in turn, and what noticed"
 	@echo "make storm SECONDS=600 SEED=1      kill -9, SIGSTOP and partitions over real voters; NETWORK=loopback|proxy|namespaces|all, FAULT=\"...\" takes a guard away"
@@ -35,6 +36,9 @@ check: $(READY)
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports --no-cache
+
+simulate-calendar: $(READY)
+	$(VENV)/bin/python -m tests.calendar.simulate $(or $(SEEDS),1000) $(or $(FIRST),0)
 
 simulate-cluster: $(READY)
 	PYTHONHASHSEED=0 $(VENV)/bin/python -m tests.simulation.cluster.simulate $(or $(SEEDS),1000) $(or $(FIRST),0)

@@ -1,7 +1,30 @@
 """When a schedule is due: pure functions of a trigger, a time zone and instants that are handed in."""
 
-from runner.calendar.expression import BadExpression
+from runner.calendar.faults import BadExpression
 from runner.calendar.planning import Plan, plan
+from runner.calendar.timing import (
+    Occurrence,
+    Timing,
+    because,
+    check_timing,
+    next_occurrence,
+    next_run,
+    occurrences,
+)
 from runner.calendar.trigger import Planned, check_trigger, next_after
 
-__all__ = ["BadExpression", "Plan", "Planned", "check_trigger", "next_after", "plan"]
+__all__ = [
+    "BadExpression",
+    "Occurrence",
+    "Plan",
+    "Planned",
+    "Timing",
+    "because",
+    "check_timing",
+    "check_trigger",
+    "next_after",
+    "next_occurrence",
+    "next_run",
+    "occurrences",
+    "plan",
+]
