@@ -4,15 +4,18 @@ VENV := .venv
 READY := $(VENV)/.ready
 JOBS ?= 4
 
-.PHONY: help demo test check simulate-calendar simulate-cluster simulate-crashes mutants-cluster storm bench lock clean
+.PHONY: help demo test check search simulate simulate-calendar simulate-cluster simulate-crashes mutants mutants-cluster storm bench lock clean
 
 help:
 	@echo "make demo    three voters and a worker on loopback, live, with the owner killed midway (Ctrl-C ends it; DEMO_SECONDS=25 ends by itself)"
 	@echo "make test    the whole test suite, under 5 minutes on 2 cores"
 	@echo "make check   ruff, mypy --strict, import-linter"
+	@echo "make search  every interleaving of runs, attempts, owners, lives and crashes within small bounds; WALK=name, or WALK=--large for hours"
+	@echo "make simulate SEEDS=1000           the whole product on virtual time under faults; each failure with a line that replays it"
 	@echo "make simulate-cluster SEEDS=5000   the voter on virtual time under faults; each failure with a line that replays it"
 	@echo "make simulate-calendar SEEDS=23516 the calendar against an oracle; so many seeds look at every change of every zone's clock once"
 	@echo "make simulate-crashes SEEDS=50     a story per seed; every way of dying at every store operation of it"
+	@echo "make mutants                       deliberate faults in the product, and the seed or the walk that finds each; ONLY=word"
 	@echo "make mutants-cluster               each guard taken away in turn, and what noticed"
 	@echo "make storm SECONDS=600 SEED=1      kill -9, SIGSTOP and partitions over real voters; NETWORK=loopback|proxy|namespaces|all, FAULT=\"...\" takes a guard away"
 	@echo "make bench BENCH=...                the voter and etcd side by side; BENCH=\"--help\" tells what can be chosen"
@@ -37,6 +40,12 @@ check: $(READY)
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports --no-cache
 
+search: $(READY)
+	$(VENV)/bin/python -m tests.search $(WALK)
+
+simulate: $(READY)
+	PYTHONHASHSEED=0 $(VENV)/bin/python -m tests.simulation.product.simulate $(or $(SEEDS),1000) $(or $(FIRST),0)
+
 simulate-calendar: $(READY)
 	$(VENV)/bin/python -m tests.calendar.simulate $(or $(SEEDS),1000) $(or $(FIRST),0)
 
@@ -45,6 +54,9 @@ simulate-cluster: $(READY)
 
 simulate-crashes: $(READY)
 	PYTHONHASHSEED=0 $(VENV)/bin/python -m tests.simulation.cluster.crashes 1 $(or $(SEEDS),50)
+
+mutants: $(READY)
+	PYTHONHASHSEED=0 $(VENV)/bin/python -m tests.mutants.product $(ONLY)
 
 mutants-cluster: $(READY)
 	$(VENV)/bin/python -m tests.mutants.run cluster $(ONLY)

@@ -19,6 +19,7 @@ from bench.figures import Load
 from bench.plan import Plan
 from cluster import websocket
 from cluster.bearer import Bearers, Principal
+from cluster.crowd import DEFAULT_LIMITS, Limits
 from cluster.listener import Listener, Reply, Request, Route, SocketRoute, bound
 from cluster.node import Node
 from cluster.outcome import NotApplied, OutcomeUnknown
@@ -90,6 +91,7 @@ async def serve(plan: Plan, name: str) -> None:
             bearers=Bearers([(Principal(name="bench", role="cluster"), token)]),
             routes=routes(node, peers),
             max_body_bytes=MAX_BODY_BYTES,
+            limits=Limits(requests_of_one=DEFAULT_LIMITS.requests),
         )
         await listener.start()
         stack.push_async_callback(listener.close)

@@ -76,8 +76,9 @@ def load_token(path: Path) -> bytes:
         Unfit: it cannot be read, holds no usable token, or others on this host may read or write it; names the file only.
     """
     what = f"credential file {path}"
+    # Non-blocking: a named pipe without a writer must not hold up whoever names it.
     try:
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC), "rb") as file:
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
             content = file.read(MAX_TOKEN_BYTES + 2)
     except OSError as error:

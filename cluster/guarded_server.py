@@ -15,6 +15,7 @@ import structlog
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 
+from cluster.crowd import too_busy
 from cluster.outcome import FailStop
 from cluster.problem import CONTENT_TYPE, Problem, headers_too_large, unauthorized
 
@@ -37,6 +38,7 @@ class GuardedServer(web.Server):
         *,
         fail_stop: Callable[[FailStop], None],
         max_header_bytes: int,
+        max_connections: int,
     ) -> None:
         """Hush aiohttp's loggers and prepare to serve.
 
@@ -44,11 +46,22 @@ class GuardedServer(web.Server):
             answer: answers one request; must not raise.
             fail_stop: told of a FailStop out of `answer`; the connection has ended without an answer by then.
             max_header_bytes: limit of the request line and of each header field.
+            max_connections: open at once; one more is told to come back, and closed.
         """
         super().__init__(answer)
         hush_aiohttp()
         self._fail_stop = fail_stop
         self._max_header_bytes = max_header_bytes
+        self._max_connections = max_connections
+        self._is_full = False
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no further connection fits; logged when that begins."""
+        was, self._is_full = self._is_full, len(self.connections) >= self._max_connections
+        if self._is_full and not was:
+            _log.warning("connections turned away", open=len(self.connections))
+        return self._is_full
 
     def __call__(self) -> web.RequestHandler:
         """Return the protocol of one new connection."""
@@ -71,10 +84,21 @@ class GuardedConnection(web.RequestHandler):
 
     def __init__(self, server: GuardedServer, *, fail_stop: Callable[[FailStop], None], **settings: Any) -> None:  # noqa: ANN401 - aiohttp's own settings, passed on
         super().__init__(server, **settings)
+        self._server = server
         self._fail_stop = fail_stop
         self._refused = False
         self._discarded_bytes = 0
         self._gone = asyncio.Event()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin to serve, or turn away who does not fit: descriptors are left for the links to other voters."""
+        if not self._server.is_full:
+            super().connection_made(transport)
+            return
+        self._refused = True
+        assert isinstance(transport, asyncio.Transport)
+        transport.write(_turned_away(too_busy()))
+        transport.close()
 
     async def start(self) -> None:
         """Serve requests until the connection ends; aiohttp runs this as the connection's task."""
@@ -128,6 +152,14 @@ class GuardedConnection(web.RequestHandler):
                 await self._gone.wait()
         except TimeoutError:
             self.force_close()
+
+
+def _turned_away(problem: Problem) -> bytes:
+    body = problem.body()
+    head = [f"HTTP/1.1 {problem.status} {problem.title}", f"Content-Type: {CONTENT_TYPE}"]
+    head += [f"{name}: {value}" for name, value in problem.headers.items()]
+    head += [f"Content-Length: {len(body)}", "Connection: close", "", ""]
+    return "\r\n".join(head).encode("ascii") + body
 
 
 class _LastAnswer(web.Response):

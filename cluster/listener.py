@@ -1,6 +1,7 @@
 """The HTTP adapter of the cluster, admission and management listeners: plain handlers behind a bearer.
 
-The order is fixed for every request: bearer (401), path and method (404, 405), role (403), body size (413), handler.
+The order is fixed for every request: bearer (401), path and method (404, 405), role (403), room for one more (429, 503),
+body size (413), handler.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ import structlog
 from aiohttp import web
 
 from cluster.bearer import Bearers, Principal
+from cluster.crowd import DEFAULT_LIMITS, Crowd, Limits
 from cluster.guarded_server import GuardedServer
 from cluster.outcome import FailStop, Unfit
 from cluster.problem import CONTENT_TYPE, Problem, unauthorized
@@ -128,6 +130,7 @@ class Listener:
         routes: Sequence[Route | SocketRoute],
         max_body_bytes: int,
         max_header_bytes: int = 8190,
+        limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         """Keep what to serve; nothing is answered before `start`.
 
@@ -136,12 +139,15 @@ class Listener:
             socket: where to listen, from `bound`; closed by `close`.
             max_body_bytes: a longer body is answered 413.
             max_header_bytes: a longer request line or header field is answered 431.
+            limits: how much it takes on at once.
         """
         self._name = name
         self._socket = socket
         self._bearers = bearers
         self._max_body_bytes = max_body_bytes
         self._max_header_bytes = max_header_bytes
+        self._limits = limits
+        self._crowd = Crowd(limits)
         self._table = RouteTable(
             (route.method if isinstance(route, Route) else "GET", route.path, route) for route in routes
         )
@@ -152,7 +158,12 @@ class Listener:
 
     async def start(self) -> int:
         """Serve; returns the port. Who connected since `bound` has waited until now."""
-        http = GuardedServer(self._answer, fail_stop=self._fail_stop, max_header_bytes=self._max_header_bytes)
+        http = GuardedServer(
+            self._answer,
+            fail_stop=self._fail_stop,
+            max_header_bytes=self._max_header_bytes,
+            max_connections=self._limits.connections,
+        )
         server = await asyncio.get_running_loop().create_server(http, sock=self._socket)
         self._http, self._server = http, server
         port: int = self._socket.getsockname()[1]
@@ -210,21 +221,23 @@ class Listener:
             raise forbidden(principal.role, route.roles)
         if isinstance(route, SocketRoute):
             return await _serve_socket(request, route, principal)
-        reply = await route.handler(
-            Request(
-                method=request.method,
-                path=request.path,
-                params=params,
-                query=query_of(request),
-                headers=headers_of(request),
-                body=await body_of(request, self._max_body_bytes),
-                content_type=request.headers.get("Content-Type", "").partition(";")[0].strip().lower(),
-                principal=principal,
-                target=request.rel_url.raw_path_qs,
-            )
-        )
+        with self._crowd.admitted(principal.name):
+            reply = await route.handler(await self._read(request, params, principal))
         return web.Response(
             status=reply.status, body=reply.body, headers={**reply.headers, "Content-Type": reply.content_type}
+        )
+
+    async def _read(self, request: web.BaseRequest, params: Mapping[str, str], principal: Principal) -> Request:
+        return Request(
+            method=request.method,
+            path=request.path,
+            params=params,
+            query=query_of(request),
+            headers=headers_of(request),
+            body=await body_of(request, self._max_body_bytes),
+            content_type=request.headers.get("Content-Type", "").partition(";")[0].strip().lower(),
+            principal=principal,
+            target=request.rel_url.raw_path_qs,
         )
 
 

@@ -16,8 +16,8 @@ CALLER: Final = "Fencepost-Caller"
 TARGET: Final = "Fencepost-Path"
 RELAYED: Final = "Fencepost-Relayed"
 KEY: Final = "Idempotency-Key"
-_KEPT_HEADERS: Final = ("Allow", "Fencepost-Stale", "Retry-After", "WWW-Authenticate")
-_REFUSED_BY_LISTENER: Final = frozenset({401, 403, 404, 405, 413, 431})  # before any handler saw the request
+_KEPT_HEADERS: Final = ("Allow", "Fencepost-Next", "Fencepost-Stale", "Retry-After", "WWW-Authenticate")
+_REFUSED_BY_LISTENER: Final = frozenset({401, 403, 404, 405, 413, 429, 431, 503})  # before any handler saw the request
 
 
 class Unreachable(Exception):
@@ -165,6 +165,6 @@ def _not_relayed(voter: str, status: int) -> Unreachable | ReplyLost:
     """Return the fault behind an answer that is the listener's own, not that of the handler behind the relay."""
     if status in _REFUSED_BY_LISTENER:
         return Unreachable(
-            f"the cluster listener of {voter} refused the relay (HTTP {status}); same cluster credential?"
+            f"the cluster listener of {voter} refused the relay (HTTP {status}); same cluster credential, too busy?"
         )
     return ReplyLost(f"{voter} failed while it answered (HTTP {status})")

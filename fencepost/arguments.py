@@ -1,7 +1,6 @@
 """The words of the command line, and nothing of what they do."""
 
 import argparse
-import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NoReturn, TypeAlias, get_args
@@ -11,9 +10,12 @@ from fencepost.faults import Mistake
 from fencepost.layout import LOOPBACK, MANAGEMENT_OFFSET, MAX_WORKERS, VOTERS
 from runner.calendar.dst import Fold, Gap
 from runner.checkpoint.records import RunState
+from runner.management.recovering import is_one_plain_line
 
 MAX_INSTANTS: Final = 10_000
 MAX_STATEMENT_CHARS: Final = 1_024
+MAX_ATTEMPT: Final = 1_000_000
+MAX_REVISION: Final = 2**53  # what every JSON reader keeps exactly
 
 
 class _Parser(argparse.ArgumentParser):
@@ -77,21 +79,43 @@ def _changes(commands: Commands) -> None:
         ("trigger", "run a schedule once now"),
         ("enable", "plan a schedule from now on"),
         ("disable", "plan no more of a schedule; open runs go on"),
+        ("delete", "end a schedule; open runs go on, and an apply of the same name brings it back"),
     ):
         _change(commands, name, what).add_argument("schedule", metavar="NS/NAME")
     cancel = _change(commands, "cancel", "cancel a run; it is Cancelled only once the stop is confirmed")
     cancel.add_argument("run_id", metavar="RUN", type=_text)
-    attest = _change(commands, "attest", "state, as a named human, that nothing of an attempt is alive")
-    attest.add_argument("run_id", metavar="RUN", type=_text)
-    attest.add_argument("attempt", metavar="N", type=_between(1, 1_000_000))
+    _change(
+        commands, "freeze", "start nothing more, in all namespaces; what runs goes on, and is reported and cancelled"
+    )
+    _change(commands, "unfreeze", "start work again; catch-up policy decides about what fell due meanwhile")
+    _attest(_change(commands, "attest", "state, as a named human, that nothing of an attempt is alive"))
+
+
+def _attest(attest: argparse.ArgumentParser) -> None:
+    attest.usage = (
+        "%(prog)s (RUN N [--row-revision R] | --worker W --incarnation I [--row RUN:N:R ...])"
+        " --attester NAME --statement TEXT --evidence TEXT [--config FILE] [--key K]"
+    )
+    attest.add_argument("run_id", metavar="RUN", nargs="?", type=_text)
+    attest.add_argument("attempt", metavar="N", nargs="?", type=_between(1, MAX_ATTEMPT))
     for name in ("--attester", "--statement", "--evidence"):
         metavar = "NAME" if name == "--attester" else "TEXT"
         attest.add_argument(name, required=True, type=_statement, metavar=metavar)
     attest.add_argument(
         "--row-revision",
-        type=_between(0, 2**63 - 1),
+        type=_between(0, MAX_REVISION),
         metavar="R",
         help="the attempt's row_revision that you read with show --json (default: as it reads now)",
+    )
+    attest.add_argument("--worker", type=_text, metavar="W", help="of a lost incarnation: attest all that it left")
+    attest.add_argument("--incarnation", type=_text, metavar="I", help="its process life, as `unknown` lists it")
+    attest.add_argument(
+        "--row",
+        dest="rows",
+        action="append",
+        type=_row,
+        metavar="RUN:N:R",
+        help="an attempt that it left, with the row revision that you read (default: all, as they read now)",
     )
 
 
@@ -102,9 +126,15 @@ def _reads(commands: Commands) -> None:
     runs.add_argument("--schedule", metavar="NS/NAME")
     runs.add_argument("--state", choices=[state.value for state in RunState])
     runs.add_argument("--limit", type=_between(1, 1_000), default=50, metavar="N")
+    runs.add_argument("--before", metavar="MARK", type=_text, help="older ones; MARK is what the page before named")
     events = _read(commands, "events", "the trail of transitions, newest first")
     events.add_argument("--run", dest="run_id", metavar="RUN", type=_text)
     events.add_argument("--limit", type=_between(1, 1_000), default=50, metavar="N")
+    unknown = _read(commands, "unknown", "the attempts whose end nobody can confirm, which a human may attest")
+    unknown.add_argument("--worker", metavar="W", type=_text)
+    unknown.add_argument("--incarnation", metavar="I", type=_text)
+    unknown.add_argument("--limit", type=_between(1, 1_000), default=1_000, metavar="N")
+    events.add_argument("--before", metavar="MARK", type=_text, help="older ones; MARK is what the page before named")
     _read(commands, "show", "one run, its attempts and events").add_argument("run_id", metavar="RUN", type=_text)
 
 
@@ -187,15 +217,23 @@ def _text(text: str) -> str:
 
 
 def _statement(text: str) -> str:
-    """Return words that go on record: one line, since a second one or an escape could pass for another record."""
-    if any(unicodedata.category(letter) in _UNSEEN for letter in _text(text)):
+    """Return words that go on record."""
+    if not is_one_plain_line(_text(text)):
         raise argparse.ArgumentTypeError("one line of plain text is right, without line ends and control characters")
     if not text.strip() or len(text) > MAX_STATEMENT_CHARS:
         raise argparse.ArgumentTypeError(f"not blank, and at most {MAX_STATEMENT_CHARS} characters, is right")
     return text
 
 
-_UNSEEN: Final = frozenset({"Cc", "Cf", "Cn", "Co", "Zl", "Zp"})
+def _row(text: str) -> tuple[str, int, int]:
+    run_id, *numbers = _text(text).split(":")
+    if not run_id or len(numbers) != len(_ROW_NUMBERS):
+        raise argparse.ArgumentTypeError("a run, an attempt and a row revision is right, such as RUN:1:42")
+    n, revision = (_between(*bounds)(number) for bounds, number in zip(_ROW_NUMBERS, numbers, strict=True))
+    return run_id, n, revision
+
+
+_ROW_NUMBERS: Final = ((1, MAX_ATTEMPT), (0, MAX_REVISION))
 
 
 def _host(text: str) -> tuple[str, str]:

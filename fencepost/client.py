@@ -21,6 +21,7 @@ CONNECT_S: Final = 3.0
 ANSWER_S: Final = 20.0
 MAX_ANSWER_BYTES: Final = 64 << 20
 STALE: Final = "Fencepost-Stale"
+NEXT: Final = "Fencepost-Next"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +47,12 @@ class Answer:
 
     Attributes:
         stale_index: the applied index of a voter that answered from its own checkpoint because no owner was reached.
+        next_page: of a list that may go on: what to ask for next.
     """
 
     content: Any
     stale_index: str | None = None
+    next_page: str | None = None
 
 
 class _Lost(Exception):
@@ -109,6 +112,19 @@ class Client:
             Failure: refused, or no address answered.
         """
         return self._ask("GET", f"{path}?{urlencode(query)}" if query else path, b"", {})
+
+    def read_all(self, path: str) -> Answer:
+        """Ask for a list, page by page; one page from a voter's own checkpoint makes the whole such an answer.
+
+        Blocks and raises as `read`, for each page.
+        """
+        answer = self.read(path)
+        rows, stale_index = answer.content, answer.stale_index
+        while answer.next_page is not None and isinstance(rows, list):
+            answer = self.read(path, {"after": answer.next_page})
+            rows = [*rows, *answer.content] if isinstance(answer.content, list) else answer.content
+            stale_index = stale_index or answer.stale_index
+        return Answer(rows, stale_index)
 
     def rehearse(self, path: str, body: bytes, key: str) -> Answer:
         """Ask what a change would do; changes nothing, so that it is tried everywhere, as a read is."""
@@ -227,7 +243,7 @@ def _content(reply: _Reply, lost: Exception) -> Answer:
         content = json.loads(reply.body)
     except ValueError:
         raise lost from None
-    return Answer(content, reply.headers.get(STALE))
+    return Answer(content, reply.headers.get(STALE), reply.headers.get(NEXT))
 
 
 def _refusal(reply: _Reply) -> Failure:

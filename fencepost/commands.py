@@ -3,18 +3,19 @@
 from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
-from urllib.parse import quote
 
 import msgspec
 
 from fencepost import keys, output
+from fencepost.attest import OTHER_FORM, attestation, run_path
 from fencepost.client import Answer, Client
 from fencepost.config import NAME, NAME_FORM
 from fencepost.faults import Exit, Failure, Mistake, Uncertain, Unfitting, Unwritten
 from fencepost.nearest import quoted
 from fencepost.schedule_file import load_schedules
-from runner.management.bodies import AttestBody, CancelBody, ReplaceBody, ScheduleName
+from runner.management.bodies import CancelBody, FreezeBody, ReplaceBody, ScheduleName
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,20 +32,6 @@ class Shell:
     say: Callable[[str], None]
     warn: Callable[[str], None]
     fresh_key: Callable[[], str]
-
-
-class _Attempt(msgspec.Struct):
-    """What an attestation needs of an attempt that `show` answers with."""
-
-    n: int
-    row_revision: int
-
-
-class _Attempts(msgspec.Struct):
-    attempts: list[_Attempt]
-
-
-_OTHER_FORM = "the answer is not in the form that this version knows; --json shows it as it is"
 
 
 def run(arguments: Namespace, shell: Shell) -> Exit:
@@ -64,7 +51,7 @@ def _status(arguments: Namespace, shell: Shell) -> Exit:
 
 
 def _schedules(arguments: Namespace, shell: Shell) -> Exit:
-    return _shown(arguments, shell, shell.client.read("/v1/schedules"), output.schedules)
+    return _shown(arguments, shell, shell.client.read_all("/v1/schedules"), output.schedules)
 
 
 def _runs(arguments: Namespace, shell: Shell) -> Exit:
@@ -74,18 +61,24 @@ def _runs(arguments: Namespace, shell: Shell) -> Exit:
         query["schedule"] = f"{name.namespace}/{name.name}"
     if arguments.state is not None:
         query["state"] = arguments.state
-    return _shown(arguments, shell, shell.client.read("/v1/runs", query), output.runs)
+    return _shown_page(arguments, shell, "/v1/runs", query, output.runs)
 
 
 def _events(arguments: Namespace, shell: Shell) -> Exit:
     query = {"limit": str(arguments.limit)}
     if arguments.run_id is not None:
         query["run_id"] = arguments.run_id
-    return _shown(arguments, shell, shell.client.read("/v1/events", query), output.events)
+    return _shown_page(arguments, shell, "/v1/events", query, output.events)
 
 
 def _show(arguments: Namespace, shell: Shell) -> Exit:
-    return _shown(arguments, shell, shell.client.read(_run_path(arguments.run_id)), output.run)
+    return _shown(arguments, shell, shell.client.read(run_path(arguments.run_id)), output.run)
+
+
+def _unknown(arguments: Namespace, shell: Shell) -> Exit:
+    query = {"limit": str(arguments.limit)}
+    query |= {key: value for key in ("worker", "incarnation") if (value := getattr(arguments, key)) is not None}
+    return _shown(arguments, shell, shell.client.read("/v1/unknown", query), output.unknown)
 
 
 def _apply(arguments: Namespace, shell: Shell) -> Exit:
@@ -103,11 +96,11 @@ def _rehearsed(arguments: Namespace, shell: Shell, body: bytes) -> Exit:
     _warn_if_stale(shell, answer)
     preview = answer.content
     shell.say(_told(preview, output.preview))
-    return Exit.CHANGES if any(preview.get(key) for key in ("creates", "changes", "pools")) else Exit.DONE
+    return Exit.CHANGES if any(preview.get(key) for key in ("creates", "changes", "revives", "pools")) else Exit.DONE
 
 
 def _named_change(arguments: Namespace, shell: Shell) -> Exit:
-    """Trigger, enable or disable one schedule."""
+    """Trigger, enable, disable or delete one schedule."""
     body = msgspec.json.encode(_schedule_name(arguments.schedule))
     return _changed(arguments, shell, f"/v1/{arguments.command}", body)
 
@@ -116,42 +109,26 @@ def _cancel(arguments: Namespace, shell: Shell) -> Exit:
     return _changed(arguments, shell, "/v1/cancel", msgspec.json.encode(CancelBody(arguments.run_id)))
 
 
+def _freeze(arguments: Namespace, shell: Shell) -> Exit:
+    """Freeze or unfreeze."""
+    return _changed(arguments, shell, f"/v1/{arguments.command}", msgspec.json.encode(FreezeBody()))
+
+
 def _attest(arguments: Namespace, shell: Shell) -> Exit:
-    """Attest one attempt as it was read: the voter refuses another revision of its row."""
-    row_revision = arguments.row_revision
-    if row_revision is None:
-        row_revision = _read_row_revision(arguments.run_id, arguments.attempt, shell)
-    body = AttestBody(
-        run_id=arguments.run_id,
-        attempt=arguments.attempt,
-        attester=arguments.attester,
-        statement=arguments.statement,
-        evidence=arguments.evidence,
-        row_revision=row_revision,
-    )
+    """Attest exactly what was read: the voter refuses other rows, and other revisions of them."""
+    attested = attestation(arguments, shell.client, partial(_warn_if_stale, shell))
+    if attested.attests:
+        shell.say("\n".join(f"attesting {output.cell(line)}" for line in attested.attests))
     try:
-        return _changed(arguments, shell, "/v1/attest", msgspec.json.encode(body))
+        return _changed(arguments, shell, attested.path, attested.body)
     except Uncertain as lost:
-        # If it was done, the row has another revision now, and the same key with another body would be refused.
-        raise Uncertain(lost.key, str(lost), also=f"--row-revision {row_revision}") from lost
+        # If it was done, the rows have other revisions now, and the same key with another body would be refused.
+        raise Uncertain(lost.key, str(lost), also=attested.repeat_with) from lost
 
 
 def _voter_replace(arguments: Namespace, shell: Shell) -> Exit:
     body = msgspec.json.encode(ReplaceBody(arguments.name, arguments.disk))
     return _changed(arguments, shell, "/v1/voters/replace", body)
-
-
-def _read_row_revision(run_id: str, n: int, shell: Shell) -> int:
-    answer = shell.client.read(_run_path(run_id))
-    _warn_if_stale(shell, answer)
-    try:
-        attempts = msgspec.convert(answer.content, _Attempts).attempts
-    except msgspec.ValidationError as fault:
-        raise Failure(_OTHER_FORM) from fault
-    for attempt in attempts:
-        if attempt.n == n:
-            return attempt.row_revision
-    raise Failure(f"run {quoted(run_id)} has no attempt {n}; `fencepost show` lists those it has")
 
 
 COMMANDS = {
@@ -160,11 +137,15 @@ COMMANDS = {
     "runs": _runs,
     "events": _events,
     "show": _show,
+    "unknown": _unknown,
     "apply": _apply,
     "trigger": _named_change,
     "enable": _named_change,
     "disable": _named_change,
+    "delete": _named_change,
     "cancel": _cancel,
+    "freeze": _freeze,
+    "unfreeze": _freeze,
     "attest": _attest,
     "voter": _voter_replace,
 }
@@ -174,6 +155,19 @@ def _shown(arguments: Namespace, shell: Shell, answer: Answer, text: Callable[[A
     _warn_if_stale(shell, answer)
     shell.say(output.as_json(answer.content) if arguments.json else _told(answer.content, text))
     return Exit.DONE
+
+
+def _shown_page(
+    arguments: Namespace, shell: Shell, path: str, query: dict[str, str], text: Callable[[Any], str]
+) -> Exit:
+    """Show a page of a list and how to ask for the next one."""
+    if arguments.before is not None:
+        query["before"] = arguments.before
+    answer = shell.client.read(path, query)
+    done = _shown(arguments, shell, answer, text)
+    if answer.next_page is not None:
+        shell.warn(f"there may be older ones: --before {answer.next_page}")
+    return done
 
 
 def _changed(arguments: Namespace, shell: Shell, path: str, body: bytes) -> Exit:
@@ -195,7 +189,7 @@ def _told(content: Any, text: Callable[[Any], str]) -> str:  # noqa: ANN401  # w
     try:
         return text(content)
     except (KeyError, IndexError, TypeError, AttributeError) as fault:
-        raise Failure(_OTHER_FORM) from fault
+        raise Failure(OTHER_FORM) from fault
 
 
 def _warn_if_stale(shell: Shell, answer: Answer) -> None:
@@ -207,10 +201,6 @@ def _warn_if_stale(shell: Shell, answer: Answer) -> None:
 
 def _key(arguments: Namespace, shell: Shell) -> str:
     return shell.fresh_key() if arguments.key is None else keys.given(arguments.key)
-
-
-def _run_path(run_id: str) -> str:
-    return f"/v1/runs/{quote(run_id, safe='')}"
 
 
 def _schedule_name(text: str) -> ScheduleName:

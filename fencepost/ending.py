@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine
+from types import FrameType
 from typing import Final, NoReturn
 
 import structlog
@@ -15,19 +16,27 @@ _log = structlog.get_logger("fencepost")
 
 
 def on_signal(stop: Callable[[], None]) -> None:
-    """Call `stop` at the first SIGTERM or SIGINT; a second one ends the process like a crash, which is as safe."""
-    loop = asyncio.get_running_loop()
+    """Call `stop` at the first SIGTERM or SIGINT; a second one ends the process like a crash, which is as safe.
 
-    def crash() -> None:
-        end_now("a second signal came while stopping")
+    The second one needs no turn of the event loop, which may be what does not end.
+    """
+    loop = asyncio.get_running_loop()
 
     def ask() -> None:
         for each in _SIGNALS:
-            loop.add_signal_handler(each, crash)
+            loop.remove_signal_handler(each)
+            signal.signal(each, _crash)
         stop()
 
     for each in _SIGNALS:
         loop.add_signal_handler(each, ask)
+
+
+def _crash(number: int, _: FrameType | None) -> NoReturn:
+    """Write one line past every lock and buffer, which whatever was interrupted may hold, and end."""
+    name = signal.Signals(number).name
+    os.write(2, b'{"event": "process ended", "level": "critical", "why": "%s while stopping"}\n' % name.encode())
+    os._exit(1)
 
 
 async def or_end_now(part: Coroutine[object, object, object], *fatal: type[BaseException]) -> None:

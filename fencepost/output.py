@@ -58,7 +58,7 @@ def schedules(rows: Sequence[Row]) -> str:
         [
             (
                 f"{row['namespace']}/{row['name']}",
-                row["cron"] or f"every {row['every_s']}s",
+                _trigger(row),
                 row["timezone"],
                 row["enabled"],
                 row["pool"],
@@ -69,15 +69,46 @@ def schedules(rows: Sequence[Row]) -> str:
     )
 
 
+def _trigger(row: Row) -> str:
+    if row["every_s"] is not None:
+        return f"every {row['every_s']}s"
+    return str(row["cron"] or f"at {row['at']}")
+
+
 def events(rows: Sequence[Row]) -> str:
-    """Return the trail, newest first as it came."""
-    return table(
+    """Return the trail, newest first as it came, and the evidence that its lines stand on."""
+    listed = table(
         ["REVISION", "AT", "ACTOR", "RUN", "ATTEMPT", "OP", "FROM", "TO", "WHY"],
         [
             [row.get(key) for key in ("revision", "at", "actor", "run_id", "attempt", "op", "from", "to", "why")]
             for row in rows
         ],
     )
+    stood_on = [
+        f"  revision {cell(row['revision'])}, {cell(row['op'])} by {cell(row['actor'])}: {cell(row['evidence'])}"
+        for row in rows
+        if row.get("evidence")
+    ]
+    return "\n".join([listed, "", "on what evidence:", *stood_on]) if stood_on else listed
+
+
+def unknown(rows: Sequence[Row]) -> str:
+    """Return the attempts that a human may attest, by worker and incarnation as they came."""
+    listed = table(
+        ["WORKER", "INCARNATION", "RUN", "N", "SCHEDULE", "STATE", "SINCE", "REVISION", "WHY"],
+        [
+            (
+                *(row["worker"], row["incarnation"], row["run_id"], row["attempt"]),
+                f"{row['namespace']}/{row['schedule']}",
+                f"{row['state']}, superseded" if row["superseded"] else row["state"],
+                *(row["since"], row["row_revision"], row["why"]),
+            )
+            for row in rows
+        ],
+    )
+    if not rows:
+        return f"{listed}\n\nNothing is uncertain."
+    return f"{listed}\n\n`fencepost show RUN` tells what is known of each. Attest only what you made sure of yourself."
 
 
 def instants(rows: Sequence[Row]) -> str:
@@ -100,6 +131,9 @@ def status(answer: Row) -> str:
     """Return one voter's view of the cluster."""
     keys = ("cluster_id", "generation", "node", "role", "owner", "epoch", "revision", "term", "applied_index", "clock")
     head = table(["KEY", "VALUE"], [(key, answer.get(key)) for key in keys if key in answer])
+    if answer.get("frozen"):
+        freeze = answer["frozen"]
+        head = f"{head}\n\nFrozen since {cell(freeze['since'])} by {cell(freeze['by'])}: nothing is started."
     if answer.get("trouble"):
         head = f"{head}\n\nNot ready: {cell(answer['trouble'])}"
     voters = table(
@@ -133,7 +167,13 @@ def run(answer: Row) -> str:
     because = "Unknown because" if answer["state"] == "Unknown" else "Not known because"
     return "\n\n".join(
         [
-            table(["KEY", "VALUE"], [(key, answer[key]) for key in keys if key in answer]),
+            table(
+                ["KEY", "VALUE"],
+                [
+                    *((key, answer[key]) for key in keys if key in answer),
+                    *([("retry", _policy(answer["retry"]))] if "retry" in answer else []),
+                ],
+            ),
             *([f"Waits for: {cell(answer['waits_for'])}"] if answer.get("waits_for") else []),
             *([f"{because}: {cell(answer['unknown_because'])}"] if answer["unknown_because"] else []),
             table(
@@ -151,8 +191,8 @@ def preview(answer: Row) -> str:
     """Return what an apply would do."""
     lines = [
         f"would {verb} {cell(name)}"
-        for verb, key in (("create", "creates"), ("change", "changes"))
-        for name in answer[key]
+        for verb, key in (("create", "creates"), ("change", "changes"), ("revive", "revives"))
+        for name in (answer.get(key, ()) if key == "revives" else answer[key])
     ]
     fresh = answer.get("new_pools", ())
     lines += [f"would {'create' if name in fresh else 'change'} pool {cell(name)}" for name in answer["pools"]]
@@ -197,11 +237,24 @@ def _shown(attempt: Row, key: str) -> object:
     return f"{attempt[key]}, unresolved" if lost else attempt[key]
 
 
+def _policy(retry: Row) -> str:
+    """Return a retry policy in words: `3 attempts; pauses of 1 s, each later one 2 times as long, at most 300 s`."""
+    if retry["attempts"] == 1:
+        return "1 attempt"
+    first_s, most_s = (f"{retry[key] / 1_000:g} s" for key in ("backoff_ms", "max_ms"))
+    codes = retry["on_exit_codes"]
+    only = "" if codes is None else f"; only after exit codes {', '.join(map(str, codes))}"
+    pauses = f"pauses of {first_s}, each later one {retry['factor']:g} times as long, at most {most_s}"
+    return f"{retry['attempts']} attempts; {pauses}{only}"
+
+
 def _named(value: object) -> str:
     """Return one thing that a change concerned: `demo/close created` for a schedule, else the value."""
     match value:
         case {"namespace": namespace, "name": name, "outcome": outcome}:
             return cell(f"{namespace}/{name} {outcome}")
+        case {"run_id": run_id, "attempt": attempt, "state": state, "run_state": run_state}:
+            return cell(f"attempt {attempt} of run {run_id} is {state}, the run {run_state}")
         case _:
             return cell(value)
 

@@ -1,8 +1,9 @@
 """A schedule file (TOML) as the body of `apply`, with errors that say file, line, schedule, key and what is right."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -13,12 +14,15 @@ from fencepost.faults import Mistake
 from fencepost.nearest import quoted
 from fencepost.toml_file import TomlFile
 from fencepost.toml_lines import Keys
-from runner.calendar import BadExpression, check_trigger
-from runner.checkpoint.ops import Cron, Every, Retry
-from runner.management.bodies import MAX_POOLS, MAX_SCHEDULES, ApplyBody, PoolBody, ScheduleBody
+from runner.calendar import BadExpression, check_trigger, moment_ms
+from runner.checkpoint.ops import At, Cron, Every, TriggerSpec
+from runner.management.bodies import MAX_POOLS, MAX_SCHEDULES, ApplyBody, PoolBody, RetryBody, ScheduleBody
+from runner.management.policies import BadPolicy, retention_of, retry_of
 from worker.protocol import CommandTarget
 
 MAX_TARGET_BYTES: Final = 64 << 10  # DESIGN 4: payloads
+
+T = TypeVar("T")
 
 _MAX_COUNT: Final = 2**31 - 1
 _PLAIN: Final = re.compile(r"[a-z0-9._/ -]{1,129}")
@@ -26,6 +30,10 @@ _PLAIN: Final = re.compile(r"[a-z0-9._/ -]{1,129}")
 
 class _RetryForm(Struct, forbid_unknown_fields=True):
     attempts: Annotated[int, Meta(ge=1, le=_MAX_COUNT)] = 1
+    backoff: str = "1s"
+    factor: int | float = 2
+    max: str = "5m"
+    on_exit_codes: Annotated[list[int], Meta(min_length=1, max_length=256)] | None = None
 
 
 class _CommandForm(Struct, forbid_unknown_fields=True):
@@ -41,11 +49,13 @@ class _ScheduleForm(Struct, forbid_unknown_fields=True):
     command: _CommandForm
     cron: str | None = None
     every: str | None = None
+    at: str | None = None
     timezone: str = "UTC"
-    overlap: Literal["skip"] = "skip"
+    overlap: Literal["skip", "cancel_previous"] = "skip"
     pool: str = "default"
     on_unknown: Literal["hold"] = "hold"
     retry: _RetryForm = msgspec.field(default_factory=_RetryForm)
+    retention: str = "30d"
 
 
 class _PoolForm(Struct, forbid_unknown_fields=True):
@@ -118,35 +128,66 @@ class _Entry:
         for key, name in (("namespace", form.namespace), ("name", form.name), ("pool", form.pool)):
             if NAME.fullmatch(name) is None:
                 raise self._wrong((key,), f"{quoted(name)} is not a name: {NAME_FORM}")
+        trigger = self._trigger()
         return ScheduleBody(
             namespace=form.namespace,
             name=form.name,
             cron=form.cron,
-            every_s=self._every_s(),
+            every_s=trigger.interval_s if isinstance(trigger, Every) else None,
+            at=form.at,
             timezone=form.timezone,
             overlap=form.overlap,
             pool=form.pool,
             on_unknown=form.on_unknown,
-            retry=Retry(form.retry.attempts),
+            retry=self._retry(),
+            retention_s=self._retention_s(),
             command=self._command(),
         )
 
-    def _every_s(self) -> int | None:
-        """Check the trigger in its time zone; return its seconds if it is `every`."""
-        form, every_s = self._form, None
-        if (form.cron is None) == (form.every is None):
-            raise self._wrong((), 'write either cron = "…" or every = "…"')
-        if form.every is not None:
-            every_ms = self._milliseconds(("every",), form.every)
-            every_s, rest = divmod(every_ms, MS_PER["s"])
-            if rest:
-                raise self._wrong(("every",), "every is in whole seconds, at least 1s")
-        trigger = Cron(form.cron) if every_s is None and form.cron is not None else Every(every_s or 1)
+    def _retry(self) -> RetryBody:
+        form = self._form.retry
+        body = RetryBody(
+            attempts=form.attempts,
+            backoff_ms=self._milliseconds(("retry", "backoff"), form.backoff),
+            factor=form.factor,
+            max_ms=self._milliseconds(("retry", "max"), form.max),
+            on_exit_codes=None if form.on_exit_codes is None else tuple(form.on_exit_codes),
+        )
+        self._checked(lambda: retry_of(body))
+        return body
+
+    def _retention_s(self) -> int:
+        retention_s = self._seconds("retention", self._form.retention)
+        return self._checked(lambda: retention_of(retention_s))
+
+    def _checked(self, check: Callable[[], T]) -> T:
+        """Return what a check of a policy returns; its keys have no unit in a file."""
         try:
+            return check()
+        except BadPolicy as fault:
+            keys = tuple(key.removesuffix("_ms").removesuffix("_s") for key in fault.keys)
+            raise self._wrong(keys, str(fault)) from fault
+
+    def _trigger(self) -> TriggerSpec:
+        """Return the trigger, checked in its time zone."""
+        form = self._form
+        try:
+            trigger = self._stated()
             check_trigger(trigger, form.timezone)
         except BadExpression as fault:
             raise self._wrong((fault.key,), str(fault)) from fault
-        return every_s
+        return trigger
+
+    def _stated(self) -> TriggerSpec:
+        match (self._form.cron, self._form.every, self._form.at):
+            case (str(expression), None, None):
+                return Cron(expression)
+            case (None, str(interval), None):
+                return Every(self._seconds("every", interval))
+            case (None, None, str(moment)):
+                return At(moment_ms(moment, self._form.timezone))
+            case _:
+                raise self._wrong((), 'write exactly one of cron = "…", every = "…" and at = "…"')
 
     def _command(self) -> CommandTarget:
         form = self._form.command
@@ -166,6 +207,12 @@ class _Entry:
                 ("command",), f"argv and env are longer than {MAX_TARGET_BYTES} bytes; put them in a file"
             )
         return target
+
+    def _seconds(self, key: str, text: str) -> int:
+        length_s, rest = divmod(self._milliseconds((key,), text), MS_PER["s"])
+        if rest:
+            raise self._wrong((key,), f"{key} is in whole seconds, at least 1s")
+        return length_s
 
     def _milliseconds(self, keys: Keys, text: str) -> int:
         try:

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from runner.calendar import BadExpression, next_after, plan
+from runner.calendar import BadExpression, Plan, Unrun, next_after, plan, skip
 from runner.checkpoint.ops import Every, Materialise
-from runner.checkpoint.records import Schedule
+from runner.checkpoint.records import Head, Schedule
 
 # Plans of one schedule that one command may chain: a cron that was down for long takes several (calendar.planning).
 MAX_CHAINED: Final = 2
@@ -29,6 +29,24 @@ class Aim:
     fault: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """Instants up to here become no run, whatever policy says, and are put on record with this reason."""
+
+    until_ms: int
+    reason: Unrun
+
+
+def bars(head: Head) -> tuple[Bar, ...]:
+    """Return what keeps past instants from running: what fell due before a restore may have run already."""
+    return () if head.restored_ms is None else (Bar(head.restored_ms, "restored"),)
+
+
+def bars_of_edit(head: Head, now_ms: int) -> tuple[Bar, ...]:
+    """Return the same for what an edit puts on record before it: nothing runs while frozen, nor later what it ends."""
+    return (*bars(head), Bar(now_ms, "frozen")) if head.frozen else bars(head)
+
+
 def aim_of(row: Schedule) -> Aim:
     """Reckon the aim of an enabled schedule."""
     try:
@@ -43,7 +61,9 @@ def is_of(aim: Aim, row: Schedule) -> bool:
     return aim.definition_revision == row.definition_revision and aim.watermark_ms == row.watermark_ms
 
 
-def due(schedules: Sequence[Schedule], aimed: Mapping[str, Aim], now_ms: int, limit: int) -> list[Materialise]:
+def due(
+    schedules: Sequence[Schedule], aimed: Mapping[str, Aim], now_ms: int, limit: int, barred: Sequence[Bar] = ()
+) -> list[Materialise]:
     """Return one operation for each schedule whose aim was reached, those due longest first, at most `limit`.
 
     Fewer if that would take too long: after `MAX_WALKED` past instants the rest wait for the next turn.
@@ -57,7 +77,7 @@ def due(schedules: Sequence[Schedule], aimed: Mapping[str, Aim], now_ms: int, li
     found: list[Materialise] = []
     instants = 0
     for _, _, row in reached[:limit]:
-        planned = _chain(row, now_ms, 1)[0]
+        planned = _chain(row, now_ms, 1, barred)[0]
         found += planned
         instants += walked(row, planned)
         if instants >= MAX_WALKED:
@@ -72,22 +92,22 @@ def walked(row: Schedule, planned: Sequence[Materialise]) -> int:
     return sum(len(op.due) + sum(missed.count for missed in op.missed) for op in planned)
 
 
-def catch_up(row: Schedule, now_ms: int) -> tuple[list[Materialise], bool]:
+def catch_up(row: Schedule, now_ms: int, barred: Sequence[Bar] = ()) -> tuple[list[Materialise], bool]:
     """Return what must be committed before an edit of this schedule, and whether that reaches `now_ms`.
 
     An edit moves the watermark to now: whatever is due before it has to be on record first, or it would be dropped
     without a trace. A disabled schedule plans nothing, so nothing precedes its edit.
     """
-    return _chain(row, now_ms, MAX_CHAINED) if row.enabled else ([], True)
+    return _chain(row, now_ms, MAX_CHAINED, barred) if row.enabled else ([], True)
 
 
-def _chain(row: Schedule, now_ms: int, links: int) -> tuple[list[Materialise], bool]:
+def _chain(row: Schedule, now_ms: int, links: int, barred: Sequence[Bar]) -> tuple[list[Materialise], bool]:
     """Plan from the watermark on, in at most so many links, each starting where the one before ended."""
     found: list[Materialise] = []
     watermark_ms = row.watermark_ms
     for _ in range(links):
         try:
-            look = plan(row.spec.trigger, row.spec.timezone, row.anchor_ms, watermark_ms, now_ms)
+            look = _look(row, watermark_ms, now_ms, barred)
         except BadExpression:
             return found, True  # its aim says so; an edit is how a person mends it
         if look.missed or look.due or watermark_ms < look.until_ms < now_ms:
@@ -97,3 +117,12 @@ def _chain(row: Schedule, now_ms: int, links: int) -> tuple[list[Materialise], b
         if watermark_ms >= now_ms:
             return found, True
     return found, False
+
+
+def _look(row: Schedule, watermark_ms: int, now_ms: int, barred: Sequence[Bar]) -> Plan:
+    """Plan from the watermark on: what is barred first, up to where it ends."""
+    planned = (row.spec.trigger, row.spec.timezone, row.anchor_ms, watermark_ms)
+    for bar in barred:
+        if bar.until_ms > watermark_ms:
+            return skip(*planned, min(bar.until_ms, now_ms), bar.reason)
+    return plan(*planned, now_ms)

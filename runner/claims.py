@@ -1,10 +1,12 @@
 """Which worker gets which run: the matching of what may be claimed with who has room. Pure."""
 
+from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from runner.checkpoint.ops import ClaimOp
 from runner.checkpoint.records import Attempt, Pool, Run
+from runner.checkpoint.waiting import Claimable, Served
 from runner.contacts import Contact
 
 # A worker that has not polled for two polls' time gets no new claims: they would only wait for their fence.
@@ -20,11 +22,11 @@ class Room:
 
 
 @dataclass(frozen=True, slots=True)
-class Claimable:
-    """A run that may be claimed now, with the number that its next attempt gets."""
+class Match:
+    """A claim to propose, and whose turn it was."""
 
-    run: Run
-    attempt: int
+    namespace: str
+    op: ClaimOp
 
 
 def rooms(
@@ -56,26 +58,62 @@ def rooms(
     return sorted(found, key=lambda room: (-room.free, room.contact.worker))
 
 
-def match(claimable: Sequence[Claimable], room: Sequence[Room], pools: Mapping[str, Pool]) -> list[ClaimOp]:
-    """Give each run, in the order handed in, to the fitting worker with most room left.
+def served(contacts: Iterable[Contact], pools: Mapping[str, Pool]) -> Served:
+    """Return the pools with room of which these workers take work, each with the namespaces that they take it of."""
+    found: dict[str, frozenset[str] | None] = {}
+    roomy = {name for name, pool in pools.items() if pool.held < pool.limit}
+    for contact in contacts:
+        for pool in roomy if contact.pools is None else roomy & contact.pools:
+            before = found.get(pool, frozenset())
+            found[pool] = None if before is None or contact.namespaces is None else before | contact.namespaces
+    return found
 
+
+def match(
+    claimable: Iterable[Claimable],
+    room: Sequence[Room],
+    pools: Mapping[str, Pool],
+    last_claims: Mapping[str, int],
+) -> list[Match]:
+    """Give runs to the fitting workers with most room left, one namespace after the other.
+
+    A namespace's runs are offered oldest first. The namespaces take turns, so that one with very many runs holds up
+    nobody else's; the one whose last claim is longest ago begins, the one with the oldest run among equals.
     The checkpoint decides each claim again; what is spared here is only work that it would refuse.
+
+    Args:
+        claimable: what may be claimed now, in any order.
+        room: who takes more.
+        pools: limits, and what is held of them.
+        last_claims: by namespace, a number that is higher the later its last claim was; none for never.
     """
     free = {entry.contact.worker: entry.free for entry in room}
     capacity = {name: pool.limit - pool.held for name, pool in pools.items()}
-    found: list[ClaimOp] = []
-    for candidate in claimable:
-        pool = candidate.run.pool
-        fitting = [
-            entry.contact for entry in room if free[entry.contact.worker] > 0 and _fits(entry.contact, candidate.run)
-        ]
-        if not fitting or capacity.get(pool, 0) <= 0:
-            continue
-        contact = max(fitting, key=lambda one: free[one.worker])
-        free[contact.worker] -= 1
-        capacity[pool] -= 1
-        found.append(_claim(candidate, contact))
+    found: list[Match] = []
+    line = _line(claimable, last_claims)
+    while line and any(free.values()):
+        candidates = line.popleft()
+        while candidates:
+            run = candidates[0].run
+            fitting = [one.contact for one in room if free[one.contact.worker] > 0 and _fits(one.contact, run)]
+            candidate = candidates.popleft()
+            if not fitting or capacity.get(run.pool, 0) <= 0:
+                continue  # nor will it fit later in this turn: room only shrinks
+            contact = max(fitting, key=lambda one: free[one.worker])
+            free[contact.worker] -= 1
+            capacity[run.pool] -= 1
+            found.append(Match(run.namespace, _claim(candidate, contact)))
+            line.append(candidates)
+            break
     return found
+
+
+def _line(claimable: Iterable[Claimable], last_claims: Mapping[str, int]) -> deque[deque[Claimable]]:
+    """Return the runs of each namespace, oldest first, in the order in which the namespaces take turns."""
+    waiting: dict[str, deque[Claimable]] = {}
+    for candidate in sorted(claimable, key=lambda one: one.run.run_id):
+        waiting.setdefault(candidate.run.namespace, deque()).append(candidate)
+    return deque(sorted(waiting.values(), key=lambda runs: last_claims.get(runs[0].run.namespace, 0)))
 
 
 def _fits(contact: Contact, run: Run) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from worker.protocol import MAX_ITEMS, Held, Poll
 
 AttemptKey = tuple[str, int]  # (run_id, n)
+News = tuple[str, str, int]  # what an answer lists: ("claim" or "stop", run_id, n); the stop of a claim is news again
 
 
 class IncarnationRefused(Exception):
@@ -106,7 +107,7 @@ class Contacts:
     def __init__(self) -> None:
         self._contacts: dict[str, Contact] = {}
         self._bells: dict[str, Bell] = {}
-        self._told: dict[str, frozenset[AttemptKey]] = {}
+        self._told: dict[str, frozenset[News]] = {}
         self.asks: dict[AttemptKey, Ask] = {}
 
     def __iter__(self) -> Iterator[Contact]:
@@ -184,11 +185,11 @@ class Contacts:
         for bell in self._bells.values():
             bell.ring(answer=False)
 
-    def told(self, worker: str) -> frozenset[AttemptKey]:
+    def told(self, worker: str) -> frozenset[News]:
         """Return which claims and stops the last answer to this worker listed."""
         return self._told.get(worker, frozenset())
 
-    def tell(self, contact: Contact, listed: Iterable[AttemptKey]) -> None:
+    def tell(self, contact: Contact, listed: Iterable[News]) -> None:
         """Note what an answer to a worker lists, unless a newer incarnation polled meanwhile."""
         known = self._contacts.get(contact.worker)
         if known is not None and known.incarnation == contact.incarnation:

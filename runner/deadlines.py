@@ -38,6 +38,7 @@ def overdue(
     epoch: int,
     served_s: float,
     timing: Timing,
+    lose_silent: bool = True,
 ) -> list[FenceOp | LoseOp]:
     """Return what the owner must propose about open attempts, one operation at most for each.
 
@@ -47,8 +48,12 @@ def overdue(
         contact_of: the newest poll of a worker, if it polled in this tenure.
         epoch: the owner's epoch.
         served_s: the owner's served time, seconds since the takeover.
+        timing: the owner's deadlines.
+        lose_silent: whether silence is held against a worker: not while words of workers wait unread, and not if
+            leadership is to move instead.
     """
     found: list[FenceOp | LoseOp] = []
+    silence_s = timing.contact_s if lose_silent else float("inf")
     for attempt in attempts:
         key = (attempt.run_id, attempt.n)
         contact = contact_of(attempt.worker)
@@ -61,11 +66,11 @@ def overdue(
                 if why is not None:
                     found.append(FenceOp(attempt.run_id, attempt.n, why))
             case AttemptState.ADMITTED | AttemptState.ACCEPTED:
-                why = _silence(contact, served_s, timing) or _disowned(attempt, contact, asks.get(key), epoch)
+                why = _silence(contact, served_s, silence_s) or _disowned(attempt, contact, asks.get(key), epoch)
                 if why is not None:
                     found.append(_lose(attempt, why, contact))
             case AttemptState.CANCELLING if not attempt.unresolved:
-                why = _silence(contact, served_s, timing) or _replaced(attempt, contact)
+                why = _silence(contact, served_s, silence_s) or _replaced(attempt, contact)
                 if why is None and waited_s >= timing.stop_grace_s + timing.stop_deadline_s:
                     why = "stop_deadline"
                 if why is not None:
@@ -86,9 +91,9 @@ def _fence_why(attempt: Attempt, contact: Contact | None, *, waited_s: float, of
     return "claim_deadline" if waited_s >= of.claim_s else None
 
 
-def _silence(contact: Contact | None, served_s: float, timing: Timing) -> str | None:
+def _silence(contact: Contact | None, served_s: float, longest_s: float) -> str | None:
     heard_s = 0.0 if contact is None else contact.served_s
-    return "worker_out_of_contact" if served_s - heard_s >= timing.contact_s else None
+    return "worker_out_of_contact" if served_s - heard_s >= longest_s else None
 
 
 def _replaced(attempt: Attempt, contact: Contact | None) -> str | None:

@@ -1,16 +1,22 @@
 """What one turn of the loop proposes: the callers' operations first, then the owner's own. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final
 
-from runner.agenda import MAX_WALKED, catch_up, due, walked
-from runner.checkpoint.ops import Apply, CloseOp, ForgetOperations, Op, SetEnabled
+from msgspec import structs
+
+from runner.agenda import MAX_WALKED, bars, bars_of_edit, catch_up, due, walked
+from runner.aside import claim_of, subject_of
+from runner.checkpoint.ops import Apply, CloseOp, Delete, ForgetOperations, Op, Restore, SetEnabled, SetFrozen
 from runner.checkpoint.records import Schedule
-from runner.claims import match, rooms
+from runner.claims import Match, match, rooms
 from runner.deadlines import overdue
 from runner.inbox import Entry
+from runner.proposing import Slot
 from runner.settings import Timing
+from runner.silence import fell_together
 from runner.tenure import Tenure
 from runner.view import View
 
@@ -20,62 +26,92 @@ MAX_CATCH_UP: Final = 1_000
 FORGET_EVERY_S: Final = 3_600.0
 FORGET_LIMIT: Final = 10_000
 
-Edit = Apply | SetEnabled
-
 
 @dataclass(slots=True)
 class Draft:
     """Operations in order, each with the entry of the caller that waits for its result, if there is one.
 
     Attributes:
+        moves: leadership is to move to another voter.
+        claimed: the namespaces whose turns the claims among the operations were, in order.
         put_back: entries that must wait: more of the past has to be put on record before them, or what is due of a
             schedule that they edit is not known yet.
         walked: past instants that were walked to put them on record.
+        switched: a freeze begins or ends, or a generation begins, in this command: what is due before a later edit
+            is planned after it.
     """
 
-    slots: list[tuple[Op, Entry | None]] = field(default_factory=list)
+    slots: list[Slot] = field(default_factory=list)
     put_back: list[Entry] = field(default_factory=list)
     walked: int = 0
+    switched: bool = False
+    moves: bool = False
+    claimed: list[str] = field(default_factory=list)
 
-    @property
-    def ops(self) -> tuple[Op, ...]:
-        """Return the operations alone."""
-        return tuple(op for op, _ in self.slots)
+    def claims(self, matches: Iterable[Match]) -> Iterator[Op]:
+        """Yield claims, noting whose turn each was."""
+        for each in matches:
+            self.claimed.append(each.namespace)
+            yield each.op
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What a turn knows beside the checkpoint and the tenure.
+
+    Attributes:
+        now_ms: the command's now; the calendar is read at the same instant.
+        stepped: the clocks are not believed: nothing is materialised or closed because of them. An edit still puts on
+            record what is due before it, since it moves the watermark to the same `now_ms`.
+        drained: no caller waits whose words this turn does not take in: a worker that is silent has really said nothing.
+        could_move: another voter could own.
+    """
+
+    now_ms: int
+    stepped: bool
+    drained: bool
+    could_move: bool
 
 
 def edited_by(op: Op) -> frozenset[tuple[str, str]]:
-    """Return namespace and name of the schedules whose watermark this operation may move."""
+    """Return namespace and name of the schedules whose watermark or planning this operation may move or end."""
     match op:
         case Apply(schedules=specs):
             return frozenset((spec.namespace, spec.name) for spec in specs)
-        case SetEnabled(namespace=namespace, name=name):
+        case SetEnabled(namespace=namespace, name=name) | Delete(namespace=namespace, name=name):
             return frozenset({(namespace, name)})
         case _:
             return frozenset()
 
 
-def draft(entries: Sequence[Entry], view: View, tenure: Tenure, *, now_ms: int, stepped: bool, timing: Timing) -> Draft:
+def draft(entries: Sequence[Entry], view: View, tenure: Tenure, now: Circumstances, timing: Timing) -> Draft:
     """Decide what this turn proposes.
 
     Args:
         entries: what was drained from the inbox, in order.
         view: the checkpoint at the tenure's revision.
         tenure: contacts, watches and aims of this owner, brought up to this view.
-        now_ms: the command's now; the calendar is read at the same instant.
-        stepped: the clocks are not believed: nothing is materialised or closed because of them. An edit still puts on
-            record what is due before it, since it moves the watermark to the same `now_ms`.
+        now: the circumstances of the turn.
+        timing: the owner's deadlines.
     """
     found = Draft()
     caught: set[str] = set()
     for entry in entries:
-        if found.put_back and edited_by(entry.op):
-            found.put_back.append(entry)  # edits keep their order
-        elif _catch_up(found, entry, view, tenure, caught, now_ms):
-            found.slots.append((entry.op, entry))
+        if (found.put_back or found.switched) and edited_by(entry.op):
+            found.put_back.append(entry)  # edits keep their order, and stay on their side of a freeze or restore
+        elif _catch_up(found, entry, view, tenure, caught, now.now_ms):
+            edited = (view.edited.get(name) for name in edited_by(entry.op))
+            needs = caught.intersection(row.schedule_id for row in edited if row is not None)
+            found.slots.append(Slot(entry.op, entry, frozenset(needs)))
+            found.switched = found.switched or isinstance(entry.op, SetFrozen | Restore)
         else:
             found.put_back.append(entry)
-    own = _own(view, tenure, caught, now_ms=now_ms, stepped=stepped, timing=timing)
-    found.slots += [(op, None) for op, _ in zip(own, range(MAX_OWN), strict=False)]
+    found.moves = now.could_move and fell_together(
+        tenure.contacts, view.attempts, served_s=tenure.served.served_s, timing=timing
+    )
+    own = _own(found, view, tenure, caught, now, timing, lose_silent=now.drained and not found.moves)
+    bearable = (op for op in own if not tenure.aside.holds(subject_of(op), tenure.served.served_s))
+    found.slots += [Slot(op) for op in islice(bearable, MAX_OWN)]
     return found
 
 
@@ -83,7 +119,7 @@ def _catch_up(found: Draft, entry: Entry, view: View, tenure: Tenure, caught: se
     """Put what is due of the schedules that an operation edits before it; False if that takes another command."""
     for name in sorted(edited_by(entry.op)):
         row = view.edited.get(name)
-        if row is None or row.schedule_id in caught:
+        if row is None or row.schedule_id in caught or (view.head.frozen and _leaves_alone(entry.op, row)):
             continue
         if row.enabled and not tenure.aims.knows(row):
             return False
@@ -92,8 +128,8 @@ def _catch_up(found: Draft, entry: Entry, view: View, tenure: Tenure, caught: se
             continue
         if len(found.slots) >= MAX_DRAINED + MAX_CATCH_UP or found.walked >= MAX_WALKED:
             return False
-        due_first, reached = catch_up(row, now_ms)
-        found.slots += [(op, None) for op in due_first]
+        due_first, reached = catch_up(row, now_ms, bars_of_edit(view.head, now_ms))
+        found.slots += [Slot(op) for op in due_first]
         found.walked += walked(row, due_first)
         caught.add(row.schedule_id)
         if not reached:
@@ -101,7 +137,9 @@ def _catch_up(found: Draft, entry: Entry, view: View, tenure: Tenure, caught: se
     return True
 
 
-def _own(view: View, tenure: Tenure, caught: set[str], *, now_ms: int, stepped: bool, timing: Timing) -> Iterator[Op]:
+def _own(
+    found: Draft, view: View, tenure: Tenure, caught: set[str], now: Circumstances, timing: Timing, *, lose_silent: bool
+) -> Iterator[Op]:
     """Yield the owner's own operations: deadlines, then the calendar, then claims."""
     contacts, served_s = tenure.contacts, tenure.served.served_s
     yield from overdue(
@@ -112,14 +150,33 @@ def _own(view: View, tenure: Tenure, caught: set[str], *, now_ms: int, stepped: 
         epoch=tenure.epoch,
         served_s=served_s,
         timing=timing,
+        lose_silent=lose_silent,
     )
-    if not stepped:
+    if not now.stepped:
         yield from (CloseOp(run_id) for run_id in view.closing)
-        yield from due(_not_caught(view.schedules, caught), tenure.aims.known, now_ms, MAX_OWN)
+    if not now.stepped and not view.head.frozen and not tenure.winding_down:
+        yield from due(_not_caught(view.schedules, caught), tenure.aims.known, now.now_ms, MAX_OWN, bars(view.head))
     if served_s >= tenure.forget_at_s:
-        yield ForgetOperations(now_ms - round(timing.operation_kept_s * 1000), FORGET_LIMIT)
-    room = rooms(contacts, view.attempts, view.retired, served_s=served_s, poll_s=timing.poll_s)
-    yield from match(view.claimable, room, view.pools)
+        yield ForgetOperations(now.now_ms - round(timing.operation_kept_s * 1000), FORGET_LIMIT)
+    if not tenure.winding_down and not view.head.frozen:
+        room = rooms(contacts, view.attempts, view.retired, served_s=served_s, poll_s=timing.poll_s)
+        offered = (one for one in view.claimable if not tenure.aside.holds(claim_of(one), served_s))
+        yield from found.claims(match(offered, room, view.pools, tenure.last_claims))
+    if view.expired is not None:
+        yield from view.expired.prunes
+
+
+def _leaves_alone(op: Op, row: Schedule) -> bool:
+    """Return whether an edit changes nothing of a schedule, so that what is due of it may wait for the unfreeze."""
+    match op:
+        case Apply(schedules=specs):
+            name = (row.spec.namespace, row.spec.name)
+            named = [spec for spec in specs if (spec.namespace, spec.name) == name]
+            return all(structs.replace(spec, schedule_id=row.schedule_id) == row.spec for spec in named)
+        case SetEnabled(enabled=enabled):
+            return enabled is row.enabled
+        case _:
+            return False
 
 
 def _not_caught(schedules: Sequence[Schedule], caught: set[str]) -> list[Schedule]:

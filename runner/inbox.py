@@ -9,14 +9,14 @@ from typing import Final
 import msgspec
 
 from cluster.outcome import NotApplied, OutcomeUnknown, Why
-from runner.checkpoint.ops import Apply, Op, SetEnabled, Trigger
+from runner.checkpoint.ops import Apply, Delete, Op, SetEnabled, Trigger
 from runner.checkpoint.results import OpResult
 
 MAX_WAITING: Final = 10_000
 MAX_WAITING_BYTES: Final = 16 << 20
 MAX_OP_BYTES: Final = 2 << 20  # half of what a command may hold; the owner adds little of its own
 
-_ORDINARY: Final = (Apply, SetEnabled, Trigger)
+_ORDINARY: Final = (Apply, SetEnabled, Delete, Trigger)
 _encoder = msgspec.msgpack.Encoder()
 
 Outcome = OpResult | NotApplied | OutcomeUnknown
@@ -41,6 +41,7 @@ class Inbox:
 
     def __init__(self) -> None:
         self._open = False
+        self._ordinary_closed: NotApplied | None = None
         self._urgent: deque[Entry] = deque()
         self._ordinary: deque[Entry] = deque()
         self._bytes = 0
@@ -51,7 +52,7 @@ class Inbox:
 
     def open(self) -> None:
         """Let entries in, from now until `close`."""
-        self._open = True
+        self._open, self._ordinary_closed = True, None
 
     def close(self, why: NotApplied) -> None:
         """Let nothing more in; what waits was proposed to nobody, and its callers are told so."""
@@ -62,6 +63,14 @@ class Inbox:
         self._ordinary.clear()
         self._bytes = 0
 
+    def close_ordinary(self, why: NotApplied) -> None:
+        """Let nothing ordinary in any more, until `open`; what waits of it is answered."""
+        self._ordinary_closed = why
+        for entry in self._ordinary:
+            entry.answer(why)
+        self._bytes -= sum(entry.size for entry in self._ordinary)
+        self._ordinary.clear()
+
     def put(self, ops: Sequence[Op]) -> list[Entry]:
         """Queue the ops of one caller, all or none.
 
@@ -70,6 +79,8 @@ class Inbox:
         """
         if not self._open:
             raise NotApplied(Why.NOT_LEADER, "this voter does not own the checkpoint")
+        if self._ordinary_closed is not None and any(isinstance(op, _ORDINARY) for op in ops):
+            raise NotApplied(self._ordinary_closed.why, self._ordinary_closed.detail)
         try:
             sizes = [len(_encoder.encode(op)) for op in ops]
         except OverflowError as fault:

@@ -15,12 +15,15 @@ from cluster.outcome import NotApplied, OutcomeUnknown, Why
 from cluster.ports import Clock
 from runner.checkpoint import ops
 from runner.checkpoint.ops import Op
-from runner.checkpoint.results import CommandResult, OpResult, from_builtins
+from runner.checkpoint.records import AttemptState
+from runner.checkpoint.results import OpResult
 from runner.deadlines import watch
-from runner.draft import FORGET_EVERY_S, MAX_DRAINED, Draft, draft, edited_by
+from runner.draft import FORGET_EVERY_S, MAX_DRAINED, Circumstances, Draft, draft, edited_by
 from runner.inbox import MAX_OP_BYTES, Entry, Inbox, answer_all, outcomes
 from runner.ports import Node
+from runner.proposing import Proposer
 from runner.settings import Timing
+from runner.succession import could_move
 from runner.tenure import Overtaken, Tenure
 from runner.trusted_time import Reckoning, fresh_clocks, look, state_of
 from runner.view import View, Wants, read
@@ -58,13 +61,13 @@ class Loop:
         """
         self._node = node
         self._clock = clock
-        self._name = name
         self._voters = voters
         self._timing = timing
+        self._proposer = Proposer(node=node, name=name, timing=timing, before_each=self._advance)
         self._inbox = Inbox()
         self._wake = asyncio.Event()
         self._tenure: Tenure | None = None
-        self._turns = 0
+        self._steps = 0
         self._turning = False
         self._aim = aim
 
@@ -75,9 +78,14 @@ class Loop:
         return tenure if tenure is not None and not tenure.ended else None
 
     @property
-    def turning(self) -> int | None:
-        """Return the number of the turn under way, None between turns."""
-        return self._turns if self._turning else None
+    def steps(self) -> int:
+        """Return a number that grows with each turn and with each command of one."""
+        return self._steps
+
+    @property
+    def turning(self) -> bool:
+        """Return whether a turn is under way."""
+        return self._turning
 
     def look(self) -> None:
         """Ask for a turn: the clock, a poll or an operation may have something for it."""
@@ -86,6 +94,13 @@ class Loop:
     def takeover_now_ms(self, committed_ms: int) -> int:
         """Return the now of a first command: what the clocks say, unless they are far behind the checkpoint."""
         return self._look(None, committed_ms).now_ms
+
+    def wind_down(self) -> None:
+        """Begin nothing more: no run, no claim, no edit; reports, permits and cancellations go on."""
+        if self._tenure is not None:
+            self._tenure.winding_down = True
+            self._inbox.close_ordinary(NotApplied(Why.CLOSED, "this voter is stopping and none could follow it"))
+            self._wake.set()
 
     def end(self) -> None:
         """End the tenure once the turn under way is over."""
@@ -133,14 +148,14 @@ class Loop:
 
     async def _turn(self, tenure: Tenure) -> bool:
         """Propose what there is, once; returns whether another turn may have something to do."""
-        self._turns += 1
+        self._advance()
         self._turning = True
         entries = unproposed = self._inbox.drain(MAX_DRAINED, MAX_OP_BYTES)
         could_commit = again = False
         try:
             found = await self._draft(tenure, entries)
             unproposed = found.put_back
-            again = bool(found.slots) and await self._commit(tenure, found)
+            again = await self._commit(tenure, found)
             could_commit = True
         except NotApplied as why:
             answer_all(entries, why)
@@ -154,6 +169,8 @@ class Loop:
             answer_all((entry for entry in entries if id(entry) not in waiting), _unknown())
             tenure.served.turned(self._clock.mono_s(), could_commit=could_commit)
             self._turning = False
+        if tenure.moves and could_commit:
+            tenure.end()
         self._point_pulse(tenure)
         return could_commit and (again or len(self._inbox) > 0 or not tenure.aims.complete)
 
@@ -164,7 +181,13 @@ class Loop:
         if (view.head.epoch, view.head.revision) != (tenure.epoch, tenure.revision):
             raise Overtaken(f"the checkpoint is at revision {view.head.revision}, not {tenure.revision}")
         self._derive(tenure, view)
-        return draft(entries, view, tenure, now_ms=reckoning.now_ms, stepped=reckoning.stepped, timing=self._timing)
+        now = Circumstances(
+            now_ms=reckoning.now_ms,
+            stepped=reckoning.stepped,
+            drained=len(self._inbox) == 0,
+            could_move=could_move(self._node.status()),
+        )
+        return draft(entries, view, tenure, now, self._timing)
 
     def _reckon(self, tenure: Tenure) -> Reckoning:
         before = tenure.reckoning
@@ -188,14 +211,22 @@ class Loop:
             edited=frozenset().union(*edited),
             enabled=not tenure.aims.listed,
             schedules=tenure.aims.wanted(now_ms),
-            workers=frozenset((one.worker, one.incarnation) for one in tenure.contacts if one.slots > 0),
+            roomy=tuple(one for one in tenure.contacts if one.slots > 0),
+            walk=tenure.walk,
+            retention_after=tenure.retention_after,
         )
 
     @staticmethod
     def _derive(tenure: Tenure, view: View) -> None:
         """Bring what the tenure keeps in memory up to the view."""
         tenure.watches = watch(tenure.watches, view.attempts, tenure.served.served_s)
+        tenure.walk = view.walk
+        if view.expired is not None:
+            tenure.sweep.take(view.expired, tenure.served.served_s)
         tenure.contacts.forget_asks(tenure.watches)
+        tenure.waited_for = sum(
+            attempt.state is not AttemptState.CANCELLING or not attempt.unresolved for attempt in view.attempts
+        )
         if not tenure.aims.listed:
             tenure.aims.line_up(view.enabled)
         # What an edit waits for comes first, but never takes the whole turn.
@@ -204,42 +235,29 @@ class Loop:
                 _log.error("schedule cannot be planned", schedule_id=schedule_id, fault=fault)
 
     async def _commit(self, tenure: Tenure, found: Draft) -> bool:
-        """Propose the draft and hand out the results; returns whether anything changed."""
-        command = ops.Command(
-            version=ops.VERSION,
-            expect_epoch=tenure.epoch,
-            expect_revision=tenure.revision,
-            now_ms=tenure.reckoning.now_ms if tenure.reckoning else tenure.now_ms,
-            actor=self._name,
-            ops=found.ops,
-        )
-        callers = [entry for _, entry in found.slots if entry is not None]
-        applied = await self._node.propose(ops.encode(command))
-        result = from_builtins(applied.result)
-        if result.verdict != "applied":
-            answer_all(callers, _overtaken())
-            raise Overtaken(f"{result.verdict}: the checkpoint is at epoch {result.epoch}, revision {result.revision}")
-        tenure.revision, tenure.now_ms = result.revision, result.now_ms
-        return self._hand_out(tenure, found, result)
-
-    def _hand_out(self, tenure: Tenure, found: Draft, result: CommandResult) -> bool:
-        changed = False
-        for (op, entry), answer in zip(found.slots, result.results, strict=True):
-            if entry is not None:
-                entry.answer(answer)
-            changed = changed or bool(answer.changed)
+        """Propose the draft; returns whether anything changed."""
+        now_ms = tenure.reckoning.now_ms if tenure.reckoning else tenure.now_ms
+        done = await self._proposer.propose(tenure, found.slots, now_ms) if found.slots else []
+        for op, answer in done:
             self._notice(tenure, op, answer)
-        return changed
+        tenure.moves = found.moves
+        tenure.claimed(found.claimed)
+        return any(answer.changed for _, answer in done)
+
+    def _advance(self) -> None:
+        self._steps += 1
 
     @staticmethod
     def _notice(tenure: Tenure, op: Op, answer: OpResult) -> None:
         """Let a committed operation take effect on what is held in memory."""
+        if answer.detail.get("cancelled"):  # by overlap: a worker has something to stop
+            tenure.contacts.ring_all()
         match op:
             case ops.ClaimOp():
                 tenure.contacts.ring(op.worker)
-            case ops.CancelOp() | ops.AttestOp():
+            case ops.CancelOp() | ops.AttestOp() | ops.AttestIncarnationOp() | ops.Restore():
                 tenure.contacts.ring_all()
-            case ops.Apply() | ops.SetEnabled() | ops.Materialise():
+            case ops.Apply() | ops.SetEnabled() | ops.Delete() | ops.Materialise():
                 tenure.aims.forget(_schedules_in(answer.changed))
             case ops.ForgetOperations():
                 tenure.forget_at_s = tenure.served.served_s + FORGET_EVERY_S
@@ -259,10 +277,6 @@ class Loop:
 
 def _schedules_in(changed: Sequence[str]) -> list[str]:
     return [key.removeprefix(_SCHEDULE) for key in changed if key.startswith(_SCHEDULE)]
-
-
-def _overtaken() -> NotApplied:
-    return NotApplied(Why.NOT_LEADER, "another owner's command came between; nothing of this one was applied")
 
 
 def _unknown() -> OutcomeUnknown:

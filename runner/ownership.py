@@ -1,6 +1,7 @@
 """From leadership to ownership and back: barrier, read, acquire, only then drive (DESIGN 3.2: ownership)."""
 
 import asyncio
+import math
 from typing import Final, NoReturn
 
 import structlog
@@ -14,9 +15,11 @@ from runner.contacts import ServedTime
 from runner.loop import Loop
 from runner.ports import Node
 from runner.settings import Timing
+from runner.succession import could_follow
 from runner.tenure import Overtaken, Tenure
 
 RETRY_S: Final = 0.05
+DRAIN_LOOK_S: Final = 0.1
 TRANSFER_S: Final = 2.0  # for another voter to take over from one that stops; it takes milliseconds when all is well
 # The guard counts its own wakes within `stalled_s`: a stall of the whole process is not the loop's, and Raft sees it.
 GUARD_CHECKS: Final = 4
@@ -54,15 +57,34 @@ class Ownership:
     async def stand_down(self, why: str) -> None:
         """Stop driving for good: the turn under way finishes, then another voter is given leadership.
 
-        Blocks: for one turn and `TRANSFER_S` at most. Idempotent.
+        If none could own once this voter is gone, nothing more is begun here, and reports, permits and cancellations
+        go on until what runs has been observed to its end.
+
+        Blocks: for one turn and `TRANSFER_S` at most, before that for `drain_s` at most. Idempotent.
         """
-        self._standing = False
+        was_standing, self._standing = self._standing, False
         self._elected.clear()
+        if was_standing:
+            await self._drain()
         self._loop.end()
         await self._idle.wait()
         if self._term is not None:
             leader = await self._node.transfer(TRANSFER_S)
             _log.info("stood down", why=why, leader=leader)
+
+    async def _drain(self) -> None:
+        """Wait while work can be observed here and by nobody after this voter."""
+        tenure = self._loop.tenure
+        if tenure is None or could_follow(self._node.status()):
+            return
+        _log.info("draining", why="no other voter could own", open=tenure.waited_for, within_s=self._timing.drain_s)
+        self._loop.wind_down()
+        until_mono_s = self._clock.mono_s() + self._timing.drain_s
+        while not (tenure.ended or tenure.waited_for == 0 or could_follow(self._node.status())):
+            if self._clock.mono_s() >= until_mono_s:
+                _log.warning("not drained", open=tenure.waited_for, after_s=self._timing.drain_s)
+                return
+            await asyncio.sleep(DRAIN_LOOK_S)
 
     async def _follow(self) -> NoReturn:
         """Take in election news; news alone fences nobody, it only starts and ends attempts to drive."""
@@ -124,7 +146,7 @@ class Ownership:
             actor=self._name,
             ops=(ops.Acquire(self._name),),
         )
-        applied = await self._node.propose(ops.encode(command))
+        applied = await self._node.propose(ops.encode(command), self._timing.acquire_s, ops.VERSION)
         result = from_builtins(applied.result)
         if result.verdict != "applied":
             raise Overtaken(f"{result.verdict}: epoch {result.epoch}, revision {result.revision}")
@@ -140,23 +162,28 @@ class Ownership:
             await self._loop.drive(tenure)
         except (NotApplied, OutcomeUnknown, Overtaken) as ended:
             fault = ended
-        _log.info("no longer owner", epoch=tenure.epoch, why=str(fault) if fault else "leadership moved")
+        why = str(fault) if fault else "the workers fell silent" if tenure.moves else "leadership moved"
+        _log.info("no longer owner", epoch=tenure.epoch, why=why)
         if fault is not None:
             await asyncio.sleep(RETRY_S)
+        elif tenure.moves and self._standing:
+            leader = await self._node.transfer(TRANSFER_S)
+            _log.warning("moved leadership, since most workers fell silent at once", leader=leader)
 
     def _resign(self, why: str) -> None:
         if self._term is not None:
             self._node.resign(why)
 
     async def _guard(self) -> NoReturn:
-        """Step down when one turn of the loop does not end."""
-        seen: int | None = None
-        checks = 0
+        """Step down when one turn of the loop does not end, or when none begins although a pulse has passed."""
+        seen, checks = 0, 0
+        every_s = self._timing.stalled_s / GUARD_CHECKS
+        idle_checks = GUARD_CHECKS + math.ceil(self._timing.pulse_s / every_s)
         while True:
-            await asyncio.sleep(self._timing.stalled_s / GUARD_CHECKS)
-            turning = self._loop.turning
-            checks = checks + 1 if turning is not None and turning == seen else 0
-            seen = turning
-            if checks >= GUARD_CHECKS:
+            await asyncio.sleep(every_s)
+            stuck = self._loop.tenure is not None and self._loop.steps == seen
+            checks = checks + 1 if stuck else 0
+            seen = self._loop.steps
+            if checks >= (GUARD_CHECKS if self._loop.turning else idle_checks):
                 checks = 0
                 self._resign(f"the runner's loop has not turned for {self._timing.stalled_s:g} s")

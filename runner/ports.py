@@ -13,8 +13,8 @@ T = TypeVar("T")
 class Node(Protocol):
     """One voter, seen from above: decisions become durable here, and nothing else does."""
 
-    async def propose(self, command: bytes) -> Applied:
-        """Commit one command; raises NotApplied or OutcomeUnknown."""
+    async def propose(self, command: bytes, within_s: float, version: int) -> Applied:
+        """Commit one command that needs this cluster version; raises NotApplied or OutcomeUnknown, at the latest in time."""
         ...
 
     async def barrier(self) -> int:

@@ -47,23 +47,26 @@ class Asker:
         while True:
             await self._wanted.wait()
             self._wanted.clear()
-            if await self._send():
+            try:
+                answered, retry_after_s = await self._send(), 0.0
+            except NotAnswered as fault:
+                answered, retry_after_s = False, fault.retry_after_s or 0.0
+            if answered:
                 self._backoff.reset()
             else:
-                await asyncio.sleep(self._backoff.pause_s())
+                await asyncio.sleep(max(self._backoff.pause_s(), retry_after_s))
                 self._wanted.set()
 
     async def _send(self) -> bool:
-        """Send the oldest open asks once; True if none of those sent is left open."""
+        """Send the oldest open asks once; True if none of those sent is left open. Raises NotAnswered."""
         requests = [request for request, answer in self._open.values() if not answer.done()][:_BATCH]
         if not requests:
             return True
         if len(self._open) > len(requests):
             self._wanted.set()
-        try:
-            answers = await self._admission.permits(Permits(VERSION, self._life.next_number(), requests))
-        except NotAnswered:
-            return False
+        lineage = self._life.lineage
+        message = Permits(VERSION, self._life.next_number(), requests, lineage.cluster_id, lineage.generation)
+        answers = await self._admission.permits(message)
         waiting = False
         for request, answer in zip(requests, answers, strict=True):
             if answer.kind == "denied" and answer.reason in NOT_YET:

@@ -2,6 +2,7 @@
 
 from itertools import count
 
+from worker.lineage import Kin, Lineage, kin_of
 from worker.ports import Randomness
 from worker.protocol import PollReply
 
@@ -15,15 +16,16 @@ class Incarnation:
         life: counts the lives of that ledger; a later one is higher.
         worker: the worker's name.
         epoch: the owner epoch of the newest reply, 0 before the first.
+        lineage: cluster and highest generation, as the ledger keeps them; every message carries it.
     """
 
-    def __init__(self, *, worker: str, ledger: str, life: int, randomness: Randomness) -> None:
+    def __init__(self, *, worker: str, ledger: str, life: int, lineage: Lineage, randomness: Randomness) -> None:
         self.id = draw_id(randomness)
         self.worker = worker
         self.ledger = ledger
         self.life = life
         self.epoch = 0
-        self._generation = 0
+        self.lineage = lineage
         self._numbers = count(1)
 
     def next_number(self) -> int:
@@ -34,12 +36,19 @@ class Incarnation:
         """
         return next(self._numbers)
 
-    def hear(self, reply: PollReply) -> bool:
-        """Take note of a reply's epoch; False if it comes from an owner that was already replaced."""
-        if (reply.generation, reply.epoch) < (self._generation, self.epoch):
-            return False
-        self._generation, self.epoch = reply.generation, reply.epoch
-        return True
+    def judge(self, reply: PollReply) -> Kin:
+        """Return what the owner that replied is to this life: an owner that was already replaced is an earlier one."""
+        kin = kin_of(self.lineage, lineage_of(reply))
+        return Kin.EARLIER if kin is Kin.SAME and reply.epoch < self.epoch else kin
+
+    def hear(self, reply: PollReply) -> None:
+        """Take note of a reply's lineage, which the ledger keeps already, and epoch."""
+        self.lineage, self.epoch = lineage_of(reply), reply.epoch
+
+
+def lineage_of(reply: PollReply) -> Lineage:
+    """Return the lineage of the owner that replied."""
+    return Lineage(reply.cluster_id, reply.generation)
 
 
 def draw_id(randomness: Randomness) -> str:

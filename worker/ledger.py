@@ -8,6 +8,7 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
@@ -16,10 +17,11 @@ import msgspec
 from worker.capability import MINT, LaunchCapability
 from worker.fault import LedgerBroken, Unfit
 from worker.incarnation import draw_id
-from worker.ledger_row import Command, Consume, Decision, Denied, LedgerRow, step
+from worker.ledger_row import Command, Consume, Decision, Denied, Fence, LedgerRow, RowState, step
+from worker.lineage import Lineage
 from worker.ports import Clock, Randomness
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 Key = tuple[str, int]
 
 _SCHEMA: Final = (
@@ -49,14 +51,14 @@ class Ledger:
         id: identity of this file, 32 hex digits drawn when it was made.
         worker: the worker that it belongs to.
         life: how often this file was opened to work with, this time included: orders the lives of one ledger.
+        lineage: the cluster that it belongs to and the highest generation it heard of.
     """
 
-    def __init__(
-        self, db: sqlite3.Connection, lock: int, clock: Clock, *, ledger_id: str, worker: str, life: int
-    ) -> None:
-        self.id = ledger_id
+    def __init__(self, db: sqlite3.Connection, lock: int, clock: Clock, *, worker: str, born: "_Born") -> None:
+        self.id = born.ledger_id
         self.worker = worker
-        self.life = life
+        self.life = born.life
+        self.lineage = born.lineage
         self._db = db
         self._lock = lock
         self._clock = clock
@@ -84,14 +86,14 @@ class Ledger:
             _make_private(path)
             db = sqlite3.connect(path, isolation_level=None)
             try:
-                ledger_id, life = _prepare(db, worker, randomness)
+                born = _prepare(db, worker, randomness)
                 _sync_folder(data_dir)
             except BaseException:
                 db.close()
                 raise
         except (sqlite3.Error, OSError) as fault:
             raise Unfit(f"{path} cannot be used as a ledger ({fault}): repair it or give another data_dir") from fault
-        return cls(db, lock, clock, ledger_id=ledger_id, worker=worker, life=life)
+        return cls(db, lock, clock, worker=worker, born=born)
 
     def close(self) -> None:
         """Close the file and let go of the lock. Idempotent."""
@@ -134,13 +136,37 @@ class Ledger:
             return decision
         return LaunchCapability(run_id, attempt, command.token, mint=MINT)
 
-    def prune(self, *, before_ms: int, limit: int) -> int:
-        """Delete at most `limit` rows that were finally answered before an instant, oldest first; return how many."""
-        found = "SELECT run_id, attempt FROM attempt WHERE answered_ms < ? ORDER BY answered_ms LIMIT ?"
+    def adopt(self, lineage: Lineage, why: str) -> list[Key]:
+        """Keep a lineage, and fence what earlier generations reserved and never consumed, in one commit.
+
+        Returns:
+            The attempts that were fenced.
+        """
+        now_ms = self._clock.wall_ms()
+        fenced: list[Key] = []
         with self._transaction():
-            old = self._db.execute(found, (before_ms, limit)).fetchall()
-            self._db.executemany("DELETE FROM attempt WHERE run_id = ? AND attempt = ?", old)
-        return len(old)
+            kept = [(lineage.cluster_id, "cluster_id"), (str(lineage.generation), "generation")]
+            self._db.executemany("UPDATE ledger SET value = ? WHERE name = ?", kept)
+            for row in self.unanswered():
+                if row.state is RowState.RESERVED and row.binding.generation < lineage.generation:
+                    after, _ = step(row, Fence(why), now_ms=now_ms)
+                    assert after is not None, "a reserved row can be fenced"
+                    fenced.append((row.binding.run_id, row.binding.attempt))
+                    self._store(*fenced[-1], after)
+        self.lineage = lineage
+        return fenced
+
+    def settled(self, *, before_ms: int, limit: int) -> list[LedgerRow]:
+        """Return at most `limit` rows that were finally answered, or last asked about, before an instant; oldest first."""
+        query = "SELECT body FROM attempt WHERE answered_ms < ? ORDER BY answered_ms, run_id, attempt LIMIT ?"
+        return self._read(query, (before_ms, limit))
+
+    def forget(self, keys: Iterable[Key]) -> None:
+        """Delete rows that were finally answered; a row that still has something to say stays."""
+        with self._transaction():
+            self._db.executemany(
+                "DELETE FROM attempt WHERE run_id = ? AND attempt = ? AND answered_ms IS NOT NULL", list(keys)
+            )
 
     def _store(self, run_id: str, attempt: int, row: LedgerRow) -> None:
         self._db.execute(
@@ -211,8 +237,17 @@ def _inspect(path: Path, worker: str) -> None:
             raise Unfit(f"{path} is the ledger of worker {owner!r}, not of {worker!r}: give each its own data_dir")
 
 
-def _prepare(db: sqlite3.Connection, worker: str, randomness: Randomness) -> tuple[str, int]:
-    """Set the connection to sync every commit, make the tables if there are none; return the ledger's id and life."""
+@dataclass(frozen=True, slots=True)
+class _Born:
+    """What an opened file says of itself."""
+
+    ledger_id: str
+    life: int
+    lineage: Lineage
+
+
+def _prepare(db: sqlite3.Connection, worker: str, randomness: Randomness) -> _Born:
+    """Set the connection to sync every commit, and make the tables if there are none."""
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = FULL")
     db.execute("BEGIN IMMEDIATE")
@@ -221,12 +256,16 @@ def _prepare(db: sqlite3.Connection, worker: str, randomness: Randomness) -> tup
             db.execute(statement)
         born = [("id", draw_id(randomness)), ("worker", worker), ("life", "0")]
         db.executemany("INSERT INTO ledger (name, value) VALUES (?, ?)", born)
+    if db.execute("PRAGMA user_version").fetchone()[0] < FORMAT:
+        # Format 1 kept its lineage only in its rows.
+        for name in ("cluster_id", "generation"):
+            seen = "SELECT ?1, COALESCE(MAX(json_extract(body, '$.binding.' || ?1)), ?2) FROM attempt"
+            db.execute(f"INSERT INTO ledger {seen}", (name, "" if name == "cluster_id" else "0"))
         db.execute(f"PRAGMA user_version = {FORMAT}")
     db.execute("UPDATE ledger SET value = CAST(value AS INTEGER) + 1 WHERE name = 'life'")
-    (ledger_id,) = db.execute("SELECT value FROM ledger WHERE name = 'id'").fetchone()
-    (life,) = db.execute("SELECT value FROM ledger WHERE name = 'life'").fetchone()
+    said = dict(db.execute("SELECT name, value FROM ledger").fetchall())
     db.execute("COMMIT")
-    return str(ledger_id), int(life)
+    return _Born(said["id"], int(said["life"]), Lineage(said["cluster_id"], int(said["generation"])))
 
 
 def _sync_folder(folder: Path) -> None:

@@ -40,6 +40,7 @@ class LedgerRow(Struct, frozen=True, kw_only=True):
         stop_noted_ms: when a cancellation was noted; from then on any end is reported as a confirmed stop.
         evidence: why the row was fenced or lost, in words.
         answer: the final answer to its last report, None while that is still repeated.
+        answered_ms: when that came, or when the owner was last asked whether it still keeps the run.
     """
 
     binding: Binding
@@ -135,7 +136,14 @@ class Settle:
     answer: str
 
 
-Command = Reserve | Consume | Fence | LearnPermit | KeepReceipt | End | NoteStop | Lose | SettleAccept | Settle
+@dataclass(frozen=True, slots=True)
+class Remember:
+    """The owner was asked again, long after its final answer, and still keeps the run."""
+
+
+Command = (
+    Reserve | Consume | Fence | LearnPermit | KeepReceipt | End | NoteStop | Lose | SettleAccept | Settle | Remember
+)
 
 
 class Reason(Enum):
@@ -180,11 +188,14 @@ MOVES: Final = MappingProxyType[tuple[RowState | None, type[Command]], RowState]
         (_R.ACCEPTED, Lose): _R.LOST,
         (_R.ENDED, SettleAccept): _R.ENDED,
         (_R.ENDED, Settle): _R.ENDED,
+        (_R.ENDED, Remember): _R.ENDED,
         (_R.FENCED, NoteStop): _R.FENCED,
         (_R.FENCED, LearnPermit): _R.FENCED,
         (_R.FENCED, Settle): _R.FENCED,
+        (_R.FENCED, Remember): _R.FENCED,
         (_R.LOST, SettleAccept): _R.LOST,
         (_R.LOST, Settle): _R.LOST,
+        (_R.LOST, Remember): _R.LOST,
     }
 )
 
@@ -198,8 +209,8 @@ def step(row: LedgerRow | None, command: Command, *, now_ms: int) -> tuple[Ledge
     if row is None:
         assert isinstance(command, Reserve), "only a reservation makes a row"
         return LedgerRow(binding=command.binding, reservation=command.reservation, reserved_ms=now_ms), Done()
-    if row.answer is not None:
-        return row, Denied(Reason.SETTLED, state)
+    if (row.answer is not None) is not isinstance(command, Remember):
+        return row, Denied(Reason.SETTLED if row.answer is not None else Reason.ILLEGAL_MOVE, state)
     refusal = _guard(row, command)
     if refusal is not None:
         return row, Denied(refusal, state)
@@ -237,5 +248,7 @@ def _change(row: LedgerRow, command: Command, now_ms: int) -> LedgerRow:  # noqa
             return replace(row, accept_answered=True)
         case Settle(answer=answer):
             return replace(row, answer=answer, answered_ms=now_ms)
+        case Remember():
+            return replace(row, answered_ms=now_ms)
         case _:
             assert_never(command)

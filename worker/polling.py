@@ -8,8 +8,9 @@ import structlog
 
 from worker.backoff import Backoff
 from worker.client import Admission, NotAnswered
-from worker.incarnation import Incarnation
+from worker.incarnation import Incarnation, lineage_of
 from worker.ledger import Key, Ledger
+from worker.lineage import Kin, Lineage
 from worker.ports import Clock
 from worker.protocol import MAX_ITEMS, VERSION, Claim, Poll, PollReply, Stop
 from worker.timing import Timing
@@ -32,6 +33,10 @@ class Hands(Protocol):
 
     def stop(self, stop: Stop) -> None:
         """Stop an attempt. Idempotent."""
+        ...
+
+    def adopt(self, lineage: Lineage) -> None:
+        """Keep durably which lineage this ledger works for, and never launch what an earlier one left unconsumed."""
         ...
 
     def retire(self) -> None:
@@ -67,13 +72,25 @@ class Poller:
         self._closed = False
         self._answered = True
         self._waiting: asyncio.Timeout | None = None
+        self._offers = 0
+        self._farewell = asyncio.Event()
+
+    async def taken_leave(self) -> None:
+        """Wait until the owner was told that there is no more room here, so that it claims nothing for a worker gone."""
+        await self._farewell.wait()
 
     def close(self) -> None:
-        """Take no more claims; contact goes on."""
+        """Take no more claims, and say so at once; contact goes on."""
         self._closed = True
+        if self._offers > 0:
+            self._cut_short()
 
     def slot_freed(self) -> None:
         """Cut short a poll that was sent without room for anything."""
+        if self._offers == 0 and not self._closed:
+            self._cut_short()
+
+    def _cut_short(self) -> None:
         if self._waiting is not None:
             self._waiting.reschedule(asyncio.get_running_loop().time())
             self._waiting = None
@@ -91,10 +108,17 @@ class Poller:
                 continue
             if reply is None:
                 continue  # cut short
+            kin = self._life.judge(reply)
+            if kin is Kin.FOREIGN:
+                self._note(answered=False, why=f"an owner of another cluster answered: {reply.cluster_id}")
+                await asyncio.sleep(self._backoff.pause_s())
+                continue
             self._note(answered=True, why="")
+            if self._closed and message.slots == 0:
+                self._farewell.set()
             self._backoff.reset()
             early = self._clock.mono_s() - sent_mono_s < message.wait_s
-            if not self._act(reply) and early:
+            if not self._act(reply, kin) and early:
                 await asyncio.sleep(self._timing.poll_pause_s)
 
     def _message(self) -> Poll:
@@ -110,25 +134,30 @@ class Poller:
             epoch=self._life.epoch,
             slots=0 if self._closed else max(0, room),
             held=[held(row, self._life.id) for row in rows[:MAX_ITEMS]],
-            wait_s=self._timing.poll_wait_s,
+            wait_s=0.0 if self._closed and not self._farewell.is_set() else self._timing.poll_wait_s,
+            cluster_id=self._life.lineage.cluster_id,
+            generation=self._life.lineage.generation,
             pools=self._pools,
         )
 
     async def _ask(self, message: Poll) -> PollReply | None:
-        """Send one poll; None if it was cut short because a slot came free."""
+        """Send one poll; None if it was cut short because what it offers is out of date."""
         try:
             async with asyncio.timeout(None) as waiting:
-                self._waiting = waiting if message.slots == 0 and not self._closed else None
+                self._waiting, self._offers = waiting, message.slots
                 return await self._admission.poll(message)
         except TimeoutError:
             return None
         finally:
             self._waiting = None
 
-    def _act(self, reply: PollReply) -> bool:
+    def _act(self, reply: PollReply, kin: Kin) -> bool:
         """Hand a reply on; True if it brought something to start."""
-        if not self._life.hear(reply):
+        if kin is Kin.EARLIER:
             return False
+        if kin is Kin.LATER:
+            self._hands.adopt(lineage_of(reply))
+        self._life.hear(reply)
         if reply.retired:
             self._hands.retire()
         for stop in reply.stops:
@@ -140,8 +169,9 @@ class Poller:
         key = (binding.run_id, binding.attempt)
         if self._closed or key in self._hands.live or len(self._hands.live) >= self._slots:
             return False
-        ours = (self._life.worker, self._life.id, self._life.ledger)
-        if (binding.worker, binding.incarnation, binding.ledger) != ours:
+        ours = (self._life.worker, self._life.id, self._life.ledger, self._life.lineage)
+        bound = Lineage(binding.cluster_id, binding.generation)
+        if (binding.worker, binding.incarnation, binding.ledger, bound) != ours:
             _log.warning("claim_of_another", run_id=key[0], attempt=key[1], worker=binding.worker)
             return False
         if not key[0].replace("-", "").isalnum():  # it becomes part of a file's name

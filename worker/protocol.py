@@ -51,14 +51,14 @@ class Binding(Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     cluster_id: Id
-    generation: int
+    generation: Count
     namespace: Id
     schedule_id: Id
     occurrence: Annotated[str, Meta(max_length=128)]
     run_id: Id
-    attempt: Annotated[int, Meta(ge=1)]
+    attempt: Ordinal
     owner: Id
-    epoch: int
+    epoch: Count
     worker: Id
     incarnation: Id
     ledger: Id
@@ -112,6 +112,9 @@ class Poll(Struct, frozen=True):
         slots: how many more attempts it would take now.
         pools: those that this process serves, of those that its credential is for; None for all of them.
         wait_s: how long the owner may hold the reply back if nothing is new, at most `MAX_POLL_S`.
+        cluster_id: the cluster that this ledger belongs to: that of its first answered poll; "" before.
+        generation: the highest one that an owner named to this ledger, 0 before the first. An owner of another
+            cluster, or of an earlier generation, refuses each message (409).
     """
 
     version: Count
@@ -124,6 +127,8 @@ class Poll(Struct, frozen=True):
     held: Annotated[list[Held], Meta(max_length=MAX_ITEMS)]
     wait_s: Annotated[float, Meta(ge=0, le=MAX_POLL_S)] = 0.0
     pools: Annotated[list[Id], Meta(max_length=MAX_POOLS)] | None = None
+    cluster_id: Id = ""
+    generation: Count = 0
 
 
 class Stop(Struct, frozen=True):
@@ -158,11 +163,13 @@ class PermitRequest(Struct, frozen=True):
 
 
 class Permits(Struct, frozen=True):
-    """Body of POST /v1/permits."""
+    """Body of POST /v1/permits; `cluster_id` and `generation` as in a poll."""
 
     version: Count
     number: Count
     items: Annotated[list[PermitRequest], Meta(max_length=MAX_ITEMS)]
+    cluster_id: Id = ""
+    generation: Count = 0
 
 
 class FenceRequest(Struct, frozen=True):
@@ -172,11 +179,13 @@ class FenceRequest(Struct, frozen=True):
 
 
 class Fences(Struct, frozen=True):
-    """Body of POST /v1/fences."""
+    """Body of POST /v1/fences; `cluster_id` and `generation` as in a poll."""
 
     version: Count
     number: Count
     items: Annotated[list[FenceRequest], Meta(max_length=MAX_ITEMS)]
+    cluster_id: Id = ""
+    generation: Count = 0
 
 
 class Report(Struct, frozen=True, tag_field="kind", kw_only=True):
@@ -241,11 +250,13 @@ AnyReport = Accept | Finish | ConfirmStopped | Forfeit | CannotTell
 
 
 class Reports(Struct, frozen=True):
-    """Body of POST /v1/reports."""
+    """Body of POST /v1/reports; `cluster_id` and `generation` as in a poll."""
 
     version: Count
     number: Count
     items: Annotated[list[AnyReport], Meta(max_length=MAX_ITEMS)]
+    cluster_id: Id = ""
+    generation: Count = 0
 
 
 AnswerKind = Literal["granted", "denied", "permit_exists", "fenced", "recorded", "evidence", "no_such_run"]

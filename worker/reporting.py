@@ -87,16 +87,18 @@ class Reporter:
         """Send words and keep what was answered; return how long to pause, in seconds."""
         fences = [word for word in said if isinstance(word, FenceRequest)]
         reports = [word for word in said if not isinstance(word, FenceRequest)]
+        lineage = (self._life.lineage.cluster_id, self._life.lineage.generation)
         try:
             if fences:
-                message = Fences(VERSION, self._life.next_number(), fences)
+                message = Fences(VERSION, self._life.next_number(), fences, *lineage)
                 self._hear(fences, await self._admission.fences(message))
             if reports:
-                told = Reports(VERSION, self._life.next_number(), reports)
+                told = Reports(VERSION, self._life.next_number(), reports, *lineage)
                 self._hear(reports, await self._admission.reports(told))
         except NotAnswered as fault:
             _log.debug("not_answered", why=str(fault))
-            return max(self._backoff.pause_s(), fault.retry_after_s or 0.0)
+            await asyncio.sleep(fault.retry_after_s or 0.0)  # news does not shorten what the other side asked for
+            return self._backoff.pause_s()
         self._backoff.reset()
         return 0.0
 

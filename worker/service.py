@@ -14,10 +14,12 @@ from worker.backoff import Backoff
 from worker.client import Admission
 from worker.engine.base import Engine
 from worker.fault import LedgerBroken
+from worker.forgetting import Forgetter
 from worker.incarnation import Incarnation
 from worker.invocation import Invocation, Means
 from worker.ledger import Key, Ledger
 from worker.ledger_row import NoteStop
+from worker.lineage import Lineage
 from worker.polling import Poller
 from worker.ports import Clock, Randomness
 from worker.protocol import MAX_ITEMS, Claim, Stop
@@ -25,7 +27,7 @@ from worker.reporting import Reporter
 from worker.timing import Timing
 
 _log = structlog.get_logger("worker.service")
-_PRUNE_ROWS: Final = 1_000
+_FAREWELL_S: Final = 1.0  # what nobody hears costs the next attempt a claim deadline, and no more
 
 
 class Worker:
@@ -56,7 +58,7 @@ class Worker:
         """
         if not 1 <= slots <= MAX_ITEMS:
             raise ValueError(f"slots is {slots}: give a number between 1 and {MAX_ITEMS}")
-        life = Incarnation(worker=ledger.worker, ledger=ledger.id, life=ledger.life, randomness=randomness)
+        life = _life_of(ledger, randomness)
         self.incarnation = life.id
         self._ledger = ledger
         self._engine = engine
@@ -73,6 +75,7 @@ class Worker:
         self._reporter = Reporter(
             ledger=ledger, admission=admission, life=life, backoff=backoff(), clock=clock, timing=timing
         )
+        self._forgetter = Forgetter(ledger=ledger, admission=admission, life=life, clock=clock, timing=timing)
         self._poller = Poller(
             slots=slots,
             pools=pools,
@@ -110,7 +113,7 @@ class Worker:
         try:
             async with asyncio.TaskGroup() as group:
                 self._group = group
-                for part in (self._poller.run(), self._asker.run(), self._reporter.run(), self._prune()):
+                for part in (self._poller.run(), self._asker.run(), self._reporter.run(), self._forgetter.run()):
                     self._own(group.create_task(part))
                 await self._drain_asked.wait()
                 await self._wind_down(group)
@@ -149,6 +152,15 @@ class Worker:
         else:
             self._ledger.step(*key, NoteStop())  # counts for a fenced row; an end or a loss is reported as it is
 
+    def adopt(self, lineage: Lineage) -> None:
+        """Keep the lineage durably; fence what an earlier generation left unconsumed, in the same commit."""
+        why = f"the checkpoint was restored (generation {lineage.generation}): no permit of an earlier one counts"
+        fenced = self._ledger.adopt(lineage, why)
+        for key in fenced:
+            self._asker.withdraw(key)
+        _log.info("lineage", cluster_id=lineage.cluster_id, generation=lineage.generation, fenced=len(fenced))
+        self._reporter.wake()
+
     def retire(self) -> None:
         """End this life after its running work, without launching anything more: a fresh one may start."""
         if not self._drain_asked.is_set():
@@ -178,18 +190,20 @@ class Worker:
         with suppress(TimeoutError):
             async with asyncio.timeout(self._timing.flush_s):
                 await self._reporter.quiet()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_FAREWELL_S):
+                await self._poller.taken_leave()
         _log.info("drained", left_running=len(self._live))
-
-    async def _prune(self) -> None:
-        """Forget rows long after their final answer, a bounded number at a time."""
-        while True:
-            before_ms = self._clock.wall_ms() - int(self._timing.retention_s * 1000)
-            more = self._ledger.prune(before_ms=before_ms, limit=_PRUNE_ROWS) == _PRUNE_ROWS
-            await asyncio.sleep(0 if more else self._timing.prune_every_s)
 
     def _own(self, task: asyncio.Task[None]) -> None:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _life_of(ledger: Ledger, randomness: Randomness) -> Incarnation:
+    return Incarnation(
+        worker=ledger.worker, ledger=ledger.id, life=ledger.life, lineage=ledger.lineage, randomness=randomness
+    )
 
 
 def _broken(faults: BaseExceptionGroup[BaseException]) -> BaseException | None:

@@ -19,7 +19,8 @@ class Timing:
         grant_expiry_s: a grant that comes later than this after the first ask is dropped.
         drain_s: how long a stopping worker waits for running work.
         flush_s: how long it then waits for its last reports to be answered.
-        retention_s: how long a row is kept after its final answer.
+        retention_s: how long after its final answer a row may go, if the owner has forgotten its run by then; else it
+            is asked about again after as long.
         prune_every_s: how often old rows are looked for.
     """
 

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from worker.ledger_row import (
     MAX_EVIDENCE,
     Command,
@@ -56,6 +58,12 @@ def words(row: LedgerRow) -> tuple[Word, ...]:
             return (_fenced(row),)
         case RowState.LOST:
             return (*_accept(row), cannot_tell(row, row.evidence))
+
+
+def last_word(row: LedgerRow) -> Word:
+    """Return the word whose answer ended the reports about a settled row; to say it again changes nothing."""
+    assert row.answer is not None, "nothing was answered for good yet"
+    return words(replace(row, answer=None))[-1]
 
 
 def meaning(word: Word, answer: Answer) -> Command | None:

@@ -8,7 +8,7 @@ from runner import ids
 from runner.checkpoint import queries
 from runner.checkpoint.admitting import binding_of
 from runner.checkpoint.records import Attempt, Head, Run
-from runner.contacts import AttemptKey
+from runner.contacts import AttemptKey, News
 from worker.protocol import MAX_ITEMS, VERSION, Claim, PollReply, Stop
 
 
@@ -22,10 +22,10 @@ class Listing:
     retired: bool
 
     @property
-    def keys(self) -> frozenset[AttemptKey]:
-        """Return every attempt that the answer lists."""
-        claimed = ((claim.binding.run_id, claim.binding.attempt) for claim in self.claims)
-        return frozenset((*claimed, *((stop.run_id, stop.attempt) for stop in self.stops)))
+    def keys(self) -> frozenset[News]:
+        """Return every claim and every stop that the answer lists."""
+        claimed = (("claim", claim.binding.run_id, claim.binding.attempt) for claim in self.claims)
+        return frozenset((*claimed, *(("stop", stop.run_id, stop.attempt) for stop in self.stops)))
 
     def reply(self, owner: str, epoch: int) -> PollReply:
         """Return the words for the worker."""
@@ -42,15 +42,14 @@ class Listing:
 
 
 def hold_s(
-    listing: Listing, held: Collection[AttemptKey], told: Collection[AttemptKey], *, wait_s: float, repeat_s: float
+    listing: Listing, held: Collection[AttemptKey], told: Collection[News], *, wait_s: float, repeat_s: float
 ) -> float:
     """Return how long an answer may be held back: 0 for news, briefly while something waits to be acted on.
 
     A claim that the worker lists is known to it; a stop cannot be listed, and an answer may have been lost on its way.
     So what was told once is told again, but not in a tight circle.
     """
-    claimed = {(claim.binding.run_id, claim.binding.attempt) for claim in listing.claims}
-    pending = (claimed - set(held)) | {(stop.run_id, stop.attempt) for stop in listing.stops}
+    pending = listing.keys - {("claim", run_id, n) for run_id, n in held}
     if listing.retired or pending - set(told):
         return 0.0
     return min(wait_s, repeat_s) if pending else wait_s

@@ -9,6 +9,7 @@ from cluster.bearer import Principal
 from cluster.listener import Reply, Request, Route
 from cluster.outcome import NotApplied, OutcomeUnknown, Why
 from cluster.problem import Problem
+from runner.admission.lineage import LineageRefused
 from runner.admission.service import Admission
 from runner.contacts import IncarnationRefused
 from worker.protocol import MAX_BODY_BYTES, VERSION, Answers, Fences, NotOwner, Permits, Poll, PollReply, Reports
@@ -16,6 +17,7 @@ from worker.protocol import MAX_BODY_BYTES, VERSION, Answers, Fences, NotOwner, 
 ROLES: Final = frozenset({"worker"})
 MAX_ADMISSION_BODY_BYTES: Final = MAX_BODY_BYTES
 RETRY_AFTER_S: Final = 1
+REFUSED_S: Final = 10  # until a person has put it right
 
 _JSON: Final = "application/json"
 _MSGPACK: Final = "application/msgpack"
@@ -39,19 +41,21 @@ def _route(path: str, kind: type[Message], handler: Handler[Message]) -> Route:
         message = _decode(request, kind)
         try:
             words = await handler(request.principal, message)
-        except (NotApplied, OutcomeUnknown, IncarnationRefused) as fault:
+        except (NotApplied, OutcomeUnknown, IncarnationRefused, LineageRefused) as fault:
             raise problem_of(fault) from fault
         return _encode(request, words, status=421 if isinstance(words, NotOwner) else 200)
 
     return Route("POST", path, ROLES, answer)
 
 
-def problem_of(fault: NotApplied | OutcomeUnknown | IncarnationRefused) -> Problem:
+def problem_of(fault: NotApplied | OutcomeUnknown | IncarnationRefused | LineageRefused) -> Problem:
     """Return what a caller is told of an operation that did not become durable, or may not have."""
     match fault:
         case IncarnationRefused():
             detail = f"{fault}; give each process a worker name and a data directory of its own."
             return Problem(409, "Incarnation Refused", detail, "not_done", retry_after_s=RETRY_AFTER_S)
+        case LineageRefused():
+            return Problem(409, "Lineage Refused", f"Nothing was done: {fault}.", "not_done", retry_after_s=REFUSED_S)
         case OutcomeUnknown():
             detail = "Leadership ended before the outcome was known; ask again, the same request is answered the same."
             return Problem(503, "Outcome Unknown", detail, "unknown", retry_after_s=RETRY_AFTER_S)

@@ -1,7 +1,8 @@
 """When a schedule is due: pure functions of a trigger, a time zone and instants that are handed in."""
 
 from runner.calendar.faults import BadExpression
-from runner.calendar.planning import Plan, plan
+from runner.calendar.moment import moment_ms
+from runner.calendar.planning import Plan, Unrun, plan, skip
 from runner.calendar.timing import (
     Occurrence,
     Timing,
@@ -19,12 +20,15 @@ __all__ = [
     "Plan",
     "Planned",
     "Timing",
+    "Unrun",
     "because",
     "check_timing",
     "check_trigger",
+    "moment_ms",
     "next_after",
     "next_occurrence",
     "next_run",
     "occurrences",
     "plan",
+    "skip",
 ]

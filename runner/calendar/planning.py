@@ -2,15 +2,18 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, assert_never
+from typing import Final, Literal, assert_never
 
 from runner.calendar.trigger import instants_ms
-from runner.checkpoint.ops import Cron, Every, Missed
+from runner.checkpoint.ops import At, Cron, Every, Missed, TriggerSpec
 
 LATENESS_MS: Final = 60_000
 WINDOW_MS: Final = 3_600_000
 # One call stays within some milliseconds of work; a minutely schedule that was down for 30 days takes nine calls.
 MAX_COUNTED: Final = 5_000
+
+Unrun = Literal["restored", "frozen"]
+"""Why instants become no run, whatever policy says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +42,12 @@ class Late:
     last_ms: int
 
 
-def plan(trigger: Cron | Every, timezone: str, anchor_ms: int, watermark_ms: int, now_ms: int) -> Plan:
+def plan(trigger: TriggerSpec, timezone: str, anchor_ms: int, watermark_ms: int, now_ms: int) -> Plan:
     """Return what is due in `(watermark_ms, now_ms]`.
 
     Instants at most 60 s late all run. Of older ones only the latest runs, if nothing newer does and it is at most one
     hour late (policy `latest`, window 1 h); the rest are missed. The work of one call is bounded: arithmetic for
-    `every`; for cron at most `MAX_COUNTED` instants, of which all are missed if there are more (`until_ms`).
+    `every` and `at`; for cron at most `MAX_COUNTED` instants, of which all are missed if there are more (`until_ms`).
 
     Raises:
         BadExpression: as `next_after`.
@@ -59,9 +62,45 @@ def plan(trigger: Cron | Every, timezone: str, anchor_ms: int, watermark_ms: int
             return _decide(late, tuple(recent), now_ms)
         case Cron():
             ahead = instants_ms(trigger, timezone, watermark_ms)
-            return _plan_cron(ahead, edge_ms, now_ms)
+            return _plan_walked(ahead, edge_ms, now_ms)
+        case At():
+            return _plan_walked(_once(trigger, watermark_ms), edge_ms, now_ms)
         case _:
             assert_never(trigger)
+
+
+def skip(trigger: TriggerSpec, timezone: str, anchor_ms: int, watermark_ms: int, until_ms: int, reason: Unrun) -> Plan:
+    """Return every instant in `(watermark_ms, until_ms]` as not run; bounded as `plan` is.
+
+    Raises:
+        BadExpression: as `next_after`.
+    """
+    if until_ms <= watermark_ms:
+        return Plan(watermark_ms, (), ())
+    match trigger:
+        case Every(interval_s=interval_s):
+            late, reached_ms = _late_every(interval_s * 1000, anchor_ms, watermark_ms, until_ms), until_ms
+        case Cron():
+            late, reached_ms = _late_walked(instants_ms(trigger, timezone, watermark_ms), until_ms)
+        case At():
+            late, reached_ms = _late_walked(_once(trigger, watermark_ms), until_ms)
+        case _:
+            assert_never(trigger)
+    return Plan(reached_ms, () if late is None else _missed(late.first_ms, late.last_ms, late.count, reason), ())
+
+
+def _late_walked(ahead: Iterator[int], until_ms: int) -> tuple[Late | None, int]:
+    """Return the instants up to `until_ms`, `MAX_COUNTED` at most, and how far that reaches."""
+    late: Late | None = None
+    for at_ms in ahead:
+        if at_ms > until_ms:
+            break
+        late = (
+            Late(1, at_ms, at_ms, at_ms) if late is None else Late(late.count + 1, late.first_ms, late.last_ms, at_ms)
+        )
+        if late.count == MAX_COUNTED:
+            return late, at_ms
+    return late, until_ms
 
 
 def _decide(late: Late | None, recent: tuple[int, ...], now_ms: int) -> Plan:
@@ -72,11 +111,11 @@ def _decide(late: Late | None, recent: tuple[int, ...], now_ms: int) -> Plan:
     return Plan(now_ms, _missed(late.first_ms, late.last_but_one_ms, late.count - 1), (late.last_ms,))
 
 
-def _missed(first_ms: int, last_ms: int, count: int) -> tuple[Missed, ...]:
-    return (Missed(first_ms, last_ms, count, "missed_window"),) if count else ()
+def _missed(first_ms: int, last_ms: int, count: int, reason: Unrun | None = None) -> tuple[Missed, ...]:
+    return (Missed(first_ms, last_ms, count, reason or "missed_window"),) if count else ()
 
 
-def _plan_cron(ahead: Iterator[int], edge_ms: int, now_ms: int) -> Plan:
+def _plan_walked(ahead: Iterator[int], edge_ms: int, now_ms: int) -> Plan:
     late: Late | None = None
     recent: list[int] = []
     for at_ms in ahead:
@@ -92,6 +131,10 @@ def _plan_cron(ahead: Iterator[int], edge_ms: int, now_ms: int) -> Plan:
         else:
             late = Late(late.count + 1, late.first_ms, late.last_ms, at_ms)
     return _decide(late, tuple(recent), now_ms)
+
+
+def _once(trigger: At, after_ms: int) -> Iterator[int]:
+    return iter((trigger.at_ms,) if trigger.at_ms > after_ms else ())
 
 
 def _late_every(interval_ms: int, anchor_ms: int, after_ms: int, until_ms: int) -> Late | None:

@@ -14,7 +14,7 @@ from runner.calendar.local_clock import comes_twice, is_second_pass, local_text,
 from runner.calendar.trigger import check_trigger, next_after
 from runner.calendar.wall import DAY_S
 from runner.calendar.zones import zone
-from runner.checkpoint.ops import Cron, Every
+from runner.checkpoint.ops import Cron, TriggerSpec
 
 MAX_SKIPS: Final = 150
 """How many skips are looked past for an occurrence that runs; an excluded stretch, however full, is a few of them."""
@@ -29,10 +29,10 @@ class Timing:
 
     Attributes:
         timezone: IANA zone of the schedule's clock.
-        anchor_ms: what `every` counts from, milliseconds since the epoch, UTC; of no meaning for cron.
+        anchor_ms: what `every` counts from, milliseconds since the epoch, UTC; of no meaning for the others.
     """
 
-    trigger: Cron | Every
+    trigger: TriggerSpec
     timezone: str
     anchor_ms: int = 0
     policy: DstPolicy = DEFAULT

@@ -1,4 +1,4 @@
-"""The two kinds of trigger behind one door: check one, and name its next instant."""
+"""The kinds of trigger behind one door: check one, and name its next instant."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from runner.calendar.expression import BadExpression, parse
 from runner.calendar.instants import LAST_S, instants
 from runner.calendar.local_clock import comes_twice, local_text
 from runner.calendar.zones import zone
-from runner.checkpoint.ops import Cron, Every
+from runner.checkpoint.ops import At, Cron, Every, TriggerSpec
 
 LONGEST_INTERVAL_S: Final = 3_650 * 86_400
 Rule = Literal["gap", "fold"]
@@ -30,7 +30,7 @@ class Planned:
     rule: Rule | None
 
 
-def check_trigger(trigger: Cron | Every, timezone: str) -> None:
+def check_trigger(trigger: TriggerSpec, timezone: str) -> None:
     """Return if the trigger can fire and the zone is known.
 
     Raises:
@@ -43,15 +43,18 @@ def check_trigger(trigger: Cron | Every, timezone: str) -> None:
         case Every(interval_s=interval_s):
             if not 1 <= interval_s <= LONGEST_INTERVAL_S:
                 raise BadExpression("every", f"every {interval_s} s is out of range; write 1 s to 3650 days")
+        case At(at_ms=at_ms):
+            if not 0 <= at_ms < LAST_S * 1000:
+                raise BadExpression("at", f"at {at_ms} ms lies outside the years 1970 to 9995")
         case _:
             assert_never(trigger)
 
 
-def next_after(trigger: Cron | Every, timezone: str, anchor_ms: int, after_ms: int) -> Planned | None:
-    """Return the first planned instant strictly after one, or None if none is within reach (48 years, year 9996).
+def next_after(trigger: TriggerSpec, timezone: str, anchor_ms: int, after_ms: int) -> Planned | None:
+    """Return the first planned instant strictly after one, or None if none is within reach (48 years, year 9996, once for `at`).
 
     Args:
-        anchor_ms: what `every` counts from; of no meaning for cron.
+        anchor_ms: what `every` counts from; of no meaning for the others.
 
     Raises:
         BadExpression: as `check_trigger`; for a stored trigger that means other time zone data than at its apply.
@@ -69,6 +72,8 @@ def next_after(trigger: Cron | Every, timezone: str, anchor_ms: int, after_ms: i
             at_ms = first.at_s * 1000
             rule: Rule | None = "gap" if first.made_up else "fold" if comes_twice(at_ms, where) else None
             return Planned(at_ms, local_text(at_ms, where), rule)
+        case At(at_ms=at_ms):
+            return Planned(at_ms, local_text(at_ms, where), None) if at_ms > after_ms else None
         case _:
             assert_never(trigger)
 

@@ -107,7 +107,7 @@ def admit(commit: Commit, op: AdmitOp) -> OpResult:
         return OpResult("granted", token=decision.token, again=True)
     assert admitted is not None
     commit.head = replace(commit.head, token_counter=counter)
-    put_attempt(commit, attempt, admitted, Cause(op.worker, "admit"))  # the run stays Active
+    put_attempt(commit, attempt, admitted, Cause(op.worker, "admit", f"token {decision.token}"))  # the run stays Active
     return OpResult("granted", token=decision.token)
 
 

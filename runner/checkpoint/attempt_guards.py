@@ -40,7 +40,7 @@ def stands_against(guard: Reason, attempt: Attempt, command: Command, facts: Fac
     if isinstance(command, words.Attest):
         return _against_attest(guard, attempt, command)
     if isinstance(command, words.Report):
-        return _against_report(guard, attempt, command)
+        return _against_report(guard, attempt, command, facts)
     assert isinstance(command, words.Fence | words.Lose), command
     if guard is Reason.LEDGER_DIFFERS:
         assert isinstance(command, words.Lose), command
@@ -93,7 +93,7 @@ def _against_attest(guard: Reason, attempt: Attempt, attest: words.Attest) -> bo
     return against[guard]
 
 
-def _against_report(guard: Reason, attempt: Attempt, report: words.Report) -> bool:
+def _against_report(guard: Reason, attempt: Attempt, report: words.Report, facts: Facts) -> bool:
     same_ledger = (report.worker, report.ledger) == (attempt.worker, attempt.ledger)
     same_life = same_ledger and report.incarnation == attempt.incarnation
     # What was never consumed proves nothing about another process life; what was consumed is told by the ledger.
@@ -104,6 +104,7 @@ def _against_report(guard: Reason, attempt: Attempt, report: words.Report) -> bo
     against = {
         Reason.LEDGER_DIFFERS: not same_ledger,
         Reason.INCARNATION_DIFFERS: never_consumed and not same_life,
+        Reason.GENERATION_DIFFERS: attempt.generation < facts.generation,
         Reason.EXECUTION_DIFFERS: other_execution,
         Reason.SUPERSEDED: attempt.superseded,
     }

@@ -178,6 +178,7 @@ class Facts:
         closing_ms: the run's closing instant, or None.
         retired: a human attested the incarnation quiescent.
         frozen: no claims and no permits are given at all.
+        generation: of the checkpoint now; what an attempt of an earlier one is reported to have done is evidence.
     """
 
     run_state: RunState = RunState.PENDING
@@ -189,6 +190,7 @@ class Facts:
     closing_ms: int | None = None
     retired: bool = False
     frozen: bool = False
+    generation: int = 0
 
 
 NOTHING_BESIDE: Final = Facts()
@@ -217,6 +219,7 @@ class Reason(Enum):
     LEDGER_DIFFERS = "ledger_differs"
     INCARNATION_DIFFERS = "incarnation_differs"
     EXECUTION_DIFFERS = "execution_differs"
+    GENERATION_DIFFERS = "generation_differs"
     SUPERSEDED = "superseded"
     STILL_STOPPING = "still_stopping"
     INCOMPLETE = "incomplete"

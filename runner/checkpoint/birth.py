@@ -34,6 +34,13 @@ def manual_run(commit: Commit, schedule: Schedule, trigger_id: str, birth: Birth
     return _run(commit, schedule, manual_occurrence(trigger_id), commit.now_ms, birth, trigger_id=trigger_id)
 
 
+def exit_codes(run: Run) -> frozenset[int] | None:
+    """Return the exit codes after which a run is tried again, as it froze them; None for any failure."""
+    if run.on_exit_codes is None:
+        return None
+    return frozenset(int(code) for code in run.on_exit_codes.split(",") if code)
+
+
 def _run(
     commit: Commit,
     schedule: Schedule,

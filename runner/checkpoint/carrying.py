@@ -5,6 +5,7 @@ from typing import Final
 
 from runner.checkpoint import queries
 from runner.checkpoint import run as runs_of
+from runner.checkpoint.birth import exit_codes
 from runner.checkpoint.commit import Cause, Commit
 from runner.checkpoint.pause import pause_ms
 from runner.checkpoint.records import Attempt, Run, RunState
@@ -31,6 +32,7 @@ def case_of(run: Run, attempts: list[Attempt]) -> Case:
         reopened_after=run.reopened_after,
         cancelled=run.cancelled,
         given_up=run.reason if run.state is RunState.SKIPPED else runs_of.MISSED_WINDOW if run.closed else None,
+        retried_codes=exit_codes(run),
     )
 
 
@@ -84,7 +86,7 @@ def _put_run(commit: Commit, run: Run, case: Case, standing: Standing, cause: Ca
     closing_ms = runs_of.closing_ms(case) if standing.state is RunState.PENDING else None
     not_before_ms = run.not_before_ms
     if standing.state is RunState.PENDING and run.state is not RunState.PENDING:
-        not_before_ms = max(not_before_ms, commit.now_ms + pause_ms(case.attempts))
+        not_before_ms = max(not_before_ms, commit.now_ms + pause_ms(run, case.attempts))
     ended = standing.state in runs_of.TERMINAL
     ended_ms = (commit.now_ms if run.ended_ms is None else run.ended_ms) if ended else None
     closed = case.given_up is not None
@@ -92,7 +94,9 @@ def _put_run(commit: Commit, run: Run, case: Case, standing: Standing, cause: Ca
     commit.db.execute(_UPDATE_RUN, (*changes, commit.revision, run.run_id))
     commit.note(f"run:{run.run_id}")
     if standing.state is not run.state:
-        commit.event(cause, run_id=run.run_id, from_state=run.state.value, to_state=standing.state.value)
+        # Its evidence stands on the lines of its attempts, in this same revision.
+        moved = replace(cause, evidence=None)
+        commit.event(moved, run_id=run.run_id, from_state=run.state.value, to_state=standing.state.value)
     if ended and run.holds_slot:
         pass_slot_on(commit, run.schedule_id)
 

@@ -11,6 +11,9 @@ _ATTEMPT_PLACES: Final = ", ".join("?" for _ in fields(Attempt))
 _PUT_ATTEMPT: Final = f"INSERT OR REPLACE INTO attempts VALUES ({_ATTEMPT_PLACES})"  # noqa: S608 -- only question marks
 _PUT_EVENT: Final = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
+MAX_EVIDENCE_CHARS: Final = 5_000
+"""Of one event: more than an attestation or a report may hold."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cause:
@@ -73,7 +76,8 @@ class Commit:
     ) -> None:
         """Add one line to the trail."""
         at = (self.revision, self._ordinal, self.now_ms, cause.actor)
-        self.db.execute(_PUT_EVENT, (*at, run_id, attempt, cause.op, from_state, to_state, cause.why, cause.evidence))
+        evidence = None if cause.evidence is None else cause.evidence[:MAX_EVIDENCE_CHARS]
+        self.db.execute(_PUT_EVENT, (*at, run_id, attempt, cause.op, from_state, to_state, cause.why, evidence))
         self._ordinal += 1
 
     def put_attempt(self, attempt: Attempt) -> None:

@@ -132,10 +132,10 @@ def _changed(commit: Commit, op: Change) -> OpResult:
             return _schedule_changed(commit, op)
         case ops.CancelOp():
             return ending.cancel(commit, op)
-        case ops.AttestOp() | ops.AttestIncarnationOp():
-            return (
-                ending.attest(commit, op) if isinstance(op, ops.AttestOp) else attesting.attest_incarnation(commit, op)
-            )
+        case ops.AttestOp():
+            return attesting.attest(commit, op)
+        case ops.AttestIncarnationOp():
+            return attesting.attest_incarnation(commit, op)
         case ops.Redeliver():
             return redelivering.redeliver(commit, op)
         case ops.SetFrozen() | ops.Restore():

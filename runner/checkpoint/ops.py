@@ -35,6 +35,7 @@ from runner.checkpoint.management_ops import (
 )
 from runner.checkpoint.schedule_ops import (
     Apply,
+    At,
     Cron,
     Delete,
     Every,
@@ -46,6 +47,7 @@ from runner.checkpoint.schedule_ops import (
     ScheduleSpec,
     SetEnabled,
     Trigger,
+    TriggerSpec,
 )
 
 __all__ = [
@@ -54,6 +56,7 @@ __all__ = [
     "Acquire",
     "AdmitOp",
     "Apply",
+    "At",
     "AttestIncarnationOp",
     "AttestOp",
     "AttestedRow",
@@ -84,6 +87,7 @@ __all__ = [
     "SetEnabled",
     "SetFrozen",
     "Trigger",
+    "TriggerSpec",
     "decode",
     "encode",
 ]

@@ -3,12 +3,13 @@
 # ruff: noqa: S608 -- every statement is put together from constants of this package; values are always bound
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Final
 
 import msgspec
 
+from runner.checkpoint.marks import EventMark, RunMark
 from runner.checkpoint.ops import ScheduleSpec
 from runner.checkpoint.records import Attempt, AttemptState, Event, Head, Pool, Run, RunState, Schedule, SkipRange
 from runner.checkpoint.results import OpResult
@@ -16,14 +17,14 @@ from runner.checkpoint.schema import HOLDING, OPEN
 from worker.protocol import CommandTarget
 
 ATTEMPT_COLUMNS: Final = ", ".join(f"attempts.{field.name}" for field in fields(Attempt))
-_RUN_COLUMNS: Final = ", ".join(
+RUN_COLUMNS: Final = ", ".join(
     "schedules.slot_run_id IS runs.run_id" if field.name == "holds_slot" else f"runs.{field.name}"
     for field in fields(Run)
 )
 _HEAD: Final = (
     "SELECT cluster_id, generation, epoch, owner, revision, now_ms, token_counter, frozen, restored_ms FROM head"
 )
-_RUNS: Final = f"SELECT {_RUN_COLUMNS} FROM runs JOIN schedules USING (schedule_id)"
+_RUNS: Final = f"SELECT {RUN_COLUMNS} FROM runs JOIN schedules USING (schedule_id)"
 _ATTEMPTS: Final = f"SELECT {ATTEMPT_COLUMNS} FROM attempts"
 _SKIPS: Final = "SELECT schedule_id, namespace, schedule, first_ms, last_ms, count, reason, revision FROM skips"
 _SCHEDULES: Final = (
@@ -33,22 +34,6 @@ _SCHEDULES: Final = (
 _EVENTS: Final = (
     "SELECT revision, ordinal, at_ms, actor, run_id, attempt, op, from_state, to_state, why, evidence FROM events"
 )
-_FIRST_IN_LINE: Final = (
-    "SELECT line.run_id FROM runs AS line WHERE line.schedule_id = runs.schedule_id"
-    " AND line.ended_ms IS NULL AND line.state = 'Pending' ORDER BY line.run_id LIMIT 1"
-)
-_POOL_IS_FULL: Final = (
-    f"(SELECT COUNT(*) FROM attempts WHERE authority = runs.pool AND {HOLDING})"
-    " >= (SELECT capacity FROM pools WHERE name = runs.pool)"
-)
-_CLAIMABLE: Final = f"""{_RUNS}
-    WHERE runs.state = 'Pending' AND runs.not_before_ms <= :now_ms
-      AND (runs.closing_ms IS NULL OR runs.closing_ms > :now_ms)
-      AND (schedules.slot_run_id = runs.run_id
-           OR (schedules.slot_run_id IS NULL AND runs.run_id = ({_FIRST_IN_LINE})))
-      AND NOT EXISTS (SELECT 1 FROM attempts WHERE attempts.run_id = runs.run_id AND {HOLDING})
-      AND NOT {_POOL_IS_FULL}
-    ORDER BY runs.run_id LIMIT :limit"""
 
 _spec_decoder = msgspec.json.Decoder(ScheduleSpec)
 _target_decoder = msgspec.json.Decoder(CommandTarget)
@@ -63,13 +48,29 @@ def head(db: sqlite3.Connection) -> Head:
 
 
 def schedules(db: sqlite3.Connection) -> list[Schedule]:
-    """Return all schedules, by namespace and name."""
+    """Return all schedules that are not deleted, by namespace and name."""
     return list(each_schedule(db))
 
 
-def each_schedule(db: sqlite3.Connection) -> Iterator[Schedule]:
-    """Read all schedules now, by namespace and name, and decode each only as it is taken."""
-    return map(_schedule, db.execute(f"{_SCHEDULES} ORDER BY namespace, name").fetchall())
+def each_schedule(
+    db: sqlite3.Connection,
+    *,
+    namespaces: Collection[str] | None = None,
+    after: tuple[str, str] = ("", ""),
+    limit: int = -1,
+) -> Iterator[Schedule]:
+    """Read schedules that are not deleted now, by namespace and name, and decode each only as it is taken.
+
+    Args:
+        db: the checkpoint.
+        namespaces: of which; None for all.
+        after: namespace and name of the last one of the page before.
+        limit: how many; -1 for all.
+    """
+    among = "" if namespaces is None else f" AND namespace IN ({', '.join('?' * len(namespaces))})"
+    where = f"WHERE deleted_ms IS NULL AND (namespace, name) > (?, ?){among}"
+    values = (*after, *sorted(namespaces or ()), limit)
+    return map(_schedule, db.execute(f"{_SCHEDULES} {where} ORDER BY namespace, name LIMIT ?", values).fetchall())
 
 
 def enabled_ids(db: sqlite3.Connection) -> list[str]:
@@ -78,7 +79,7 @@ def enabled_ids(db: sqlite3.Connection) -> list[str]:
 
 
 def schedule_named(db: sqlite3.Connection, namespace: str, name: str) -> Schedule | None:
-    """Return the schedule of a name, or None."""
+    """Return the schedule of a name, or its tombstone, or None."""
     row = db.execute(f"{_SCHEDULES} WHERE namespace = ? AND name = ?", (namespace, name)).fetchone()
     return None if row is None else _schedule(row)
 
@@ -89,15 +90,44 @@ def schedule(db: sqlite3.Connection, schedule_id: str) -> Schedule | None:
     return None if row is None else _schedule(row)
 
 
+def schedules_after(db: sqlite3.Connection, schedule_id: str, limit: int) -> Iterator[Schedule]:
+    """Read some schedules now, deleted ones too, those whose ids come after one; decode each only as it is taken."""
+    return map(
+        _schedule,
+        db.execute(f"{_SCHEDULES} WHERE schedule_id > ? ORDER BY schedule_id LIMIT ?", (schedule_id, limit)).fetchall(),
+    )
+
+
 def has_schedule(db: sqlite3.Connection, schedule_id: str) -> bool:
     """Return whether a schedule has this id."""
     return db.execute("SELECT 1 FROM schedules WHERE schedule_id = ?", (schedule_id,)).fetchone() is not None
 
 
+def open_runs(db: sqlite3.Connection, schedule_id: str) -> int:
+    """Return how many runs of a schedule have not ended."""
+    open_ones = "SELECT COUNT(*) FROM runs WHERE schedule_id = ? AND ended_ms IS NULL"
+    count: int = db.execute(open_ones, (schedule_id,)).fetchone()[0]
+    return count
+
+
+def line(db: sqlite3.Connection, schedule_id: str) -> list[str]:
+    """Return the Pending runs of a schedule, oldest first."""
+    pending = "SELECT run_id FROM runs WHERE schedule_id = ? AND ended_ms IS NULL AND state = 'Pending' ORDER BY run_id"
+    return [row[0] for row in db.execute(pending, (schedule_id,))]
+
+
+def slot_of(db: sqlite3.Connection, schedule_id: str) -> str | None:
+    """Return the run that holds a schedule's overlap slot, or None."""
+    held: str | None = db.execute("SELECT slot_run_id FROM schedules WHERE schedule_id = ?", (schedule_id,)).fetchone()[
+        0
+    ]
+    return held
+
+
 def run(db: sqlite3.Connection, run_id: str) -> Run | None:
     """Return one run, or None."""
     row = db.execute(f"{_RUNS} WHERE runs.run_id = ?", (run_id,)).fetchone()
-    return None if row is None else _run(row)
+    return None if row is None else run_of(row)
 
 
 def attempts(db: sqlite3.Connection, run_id: str) -> list[Attempt]:
@@ -141,14 +171,11 @@ def is_retired(db: sqlite3.Connection, worker: str, incarnation: str) -> bool:
     return found.fetchone() is not None
 
 
-def claimable(db: sqlite3.Connection, now_ms: int, limit: int) -> list[Run]:
-    """Return Pending runs that a claim would be granted for now, pools' remaining capacity aside; oldest first."""
-    return [_run(row) for row in db.execute(_CLAIMABLE, {"now_ms": now_ms, "limit": limit})]
-
-
 def open_attempts(db: sqlite3.Connection) -> list[Attempt]:
     """Return the attempts that have a deadline: Claimed, Admitted, Accepted, Cancelling; by run and attempt."""
-    return [_attempt(row) for row in db.execute(f"{_ATTEMPTS} WHERE {OPEN} ORDER BY run_id, n")]
+    # Without the name, SQLite spares the sorting of a few and walks through every attempt that is kept.
+    rows = db.execute(f"{_ATTEMPTS} INDEXED BY attempts_open WHERE {OPEN} ORDER BY run_id, n")
+    return [_attempt(row) for row in rows]
 
 
 def open_claims(db: sqlite3.Connection, worker: str, incarnation: str) -> list[tuple[Run, Attempt]]:
@@ -167,6 +194,11 @@ def stops(db: sqlite3.Connection, worker: str) -> list[Attempt]:
     return [_attempt(row) for row in rows]
 
 
+def attempts_where(db: sqlite3.Connection, condition: str, values: Sequence[object] = ()) -> Iterator[Attempt]:
+    """Yield attempts by a condition of this package, its order included; read as they are taken."""
+    return map(_attempt, db.execute(f"{_ATTEMPTS} WHERE {condition}", values))
+
+
 def closing(db: sqlite3.Connection, now_ms: int, limit: int) -> list[str]:
     """Return the Pending runs whose closing instant has passed, the longest past first."""
     rows = db.execute(
@@ -178,18 +210,41 @@ def closing(db: sqlite3.Connection, now_ms: int, limit: int) -> list[str]:
 
 
 def runs(
-    db: sqlite3.Connection, *, schedule_id: str | None, state: RunState | None, limit: int
+    db: sqlite3.Connection,
+    *,
+    schedule_id: str | None,
+    state: RunState | None,
+    limit: int,
+    namespaces: Collection[str] | None = None,
+    before: RunMark | None = None,
 ) -> list[Run | SkipRange]:
-    """Return runs and skipped ranges, newest instant first."""
-    where, values = _where({"runs.schedule_id": schedule_id, "runs.state": None if state is None else state.value})
-    rows = db.execute(f"{_RUNS} {where} ORDER BY runs.run_id DESC LIMIT ?", (*values, limit))
-    found: list[Run | SkipRange] = [_run(row) for row in rows]
-    if state in {None, RunState.SKIPPED}:
-        where, values = _where({"schedule_id": schedule_id})
-        order = "ORDER BY last_ms DESC, schedule_id LIMIT ?"
-        found += [SkipRange(*row) for row in db.execute(f"{_SKIPS} {where} {order}", (*values, limit))]
-        found.sort(key=_instant_ms, reverse=True)
-    return found[:limit]
+    """Return runs and skipped ranges, newest instant first, from after a mark on; of some namespaces or of all.
+
+    Within namespaces each state is read apart: that is one seek, where looking for a rare state is a long walk.
+    """
+    among = (None,) if namespaces is None else tuple(sorted(namespaces))
+    states = tuple(RunState) if state is None and namespaces is not None else (state,)
+    found: list[Run | SkipRange] = []
+    for namespace in among:
+        for each in states:
+            wanted = {"runs.namespace": namespace, "runs.schedule_id": schedule_id, "runs.state": each and each.value}
+            where, values = _where(wanted, () if before is None else (("runs.run_id < ?", before.first_run_id),))
+            rows = db.execute(f"{_RUNS} {where} ORDER BY runs.run_id DESC LIMIT ?", (*values, limit))
+            found += [run_of(row) for row in rows]
+        if state in {None, RunState.SKIPPED}:
+            found += _skips(db, {"namespace": namespace, "schedule_id": schedule_id}, before, limit)
+    return sorted(found, key=RunMark.of, reverse=True)[:limit]
+
+
+def _skips(
+    db: sqlite3.Connection, wanted: Mapping[str, str | None], before: RunMark | None, limit: int
+) -> Iterator[SkipRange]:
+    further: tuple[tuple[object, ...], ...] = ()
+    if before is not None:
+        further = (("(last_ms, schedule_id) < (?, ?)", before.at_ms, before.id if before.rank == 0 else "~"),)
+    where, values = _where(wanted, further)
+    order = "ORDER BY last_ms DESC, schedule_id DESC LIMIT ?"
+    return (SkipRange(*row) for row in db.execute(f"{_SKIPS} {where} {order}", (*values, limit)))
 
 
 def counts(db: sqlite3.Connection) -> dict[str, int]:
@@ -201,9 +256,10 @@ def counts(db: sqlite3.Connection) -> dict[str, int]:
     return found
 
 
-def events(db: sqlite3.Connection, *, run_id: str | None, limit: int) -> list[Event]:
-    """Return the trail, newest first."""
-    where, values = _where({"run_id": run_id})
+def events(db: sqlite3.Connection, *, run_id: str | None, limit: int, before: EventMark | None = None) -> list[Event]:
+    """Return the trail, newest first, from after a mark on."""
+    further = () if before is None else (("(revision, ordinal) < (?, ?)", before.revision, before.ordinal),)
+    where, values = _where({"run_id": run_id}, further)
     order = "ORDER BY revision DESC, ordinal DESC LIMIT ?"
     return [Event(*row) for row in db.execute(f"{_EVENTS} {where} {order}", (*values, limit))]
 
@@ -216,16 +272,14 @@ def kept_operation(db: sqlite3.Connection, principal: str, key: str) -> tuple[st
     return None if row is None else (row[0], _result_decoder.decode(row[1]))
 
 
-def _where(wanted: dict[str, str | None]) -> tuple[str, tuple[str, ...]]:
-    given = {column: value for column, value in wanted.items() if value is not None}
-    clause = " AND ".join(f"{column} = ?" for column in given)
-    return (f"WHERE {clause}" if clause else ""), tuple(given.values())
-
-
-def _instant_ms(row: Run | SkipRange) -> int:
-    if isinstance(row, SkipRange):
-        return row.last_ms
-    return row.scheduled_for_ms if row.scheduled_for_ms is not None else row.created_ms
+def _where(
+    wanted: Mapping[str, str | None], further: Iterable[tuple[object, ...]] = ()
+) -> tuple[str, tuple[object, ...]]:
+    """Return the clause and its values: columns that equal what is wanted of them, and conditions with their values."""
+    equal = ((f"{column} = ?", value) for column, value in wanted.items() if value is not None)
+    conditions: list[tuple[object, ...]] = [*equal, *further]
+    clause = " AND ".join(str(condition) for condition, *_ in conditions)
+    return (f"WHERE {clause}" if clause else ""), tuple(value for _, *values in conditions for value in values)
 
 
 def _present(found: Run | None) -> Run:
@@ -253,7 +307,8 @@ def _attempt(row: Sequence[Any]) -> Attempt:
     return Attempt(*values)
 
 
-def _run(row: Sequence[Any]) -> Run:
+def run_of(row: Sequence[Any]) -> Run:
+    """Return the record of a row of `RUN_COLUMNS`."""
     values = list(row)
     values[_RUN_STATE] = RunState(values[_RUN_STATE])
     for at in _RUN_FLAGS:

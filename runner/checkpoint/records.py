@@ -212,7 +212,13 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One line of the trail that recovery staff read."""
+    """One line of the trail that recovery staff read.
+
+    Attributes:
+        attempt: None where the run itself moved, which follows from its attempts' lines of the same revision.
+        why: snake_case, or a few words.
+        evidence: on what it was decided: a report's words, what the owner had heard, a human's statement.
+    """
 
     revision: int
     ordinal: int

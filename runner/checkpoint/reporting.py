@@ -12,6 +12,7 @@ from runner.checkpoint.ops import AcceptOp, ConfirmStoppedOp, FinishOp, ForfeitO
 from runner.checkpoint.records import Attempt, Run
 from runner.checkpoint.results import OpResult
 from runner.checkpoint.run import Case
+from runner.ids import instant_text
 
 ReportOp = AcceptOp | FinishOp | ConfirmStoppedOp | ForfeitOp | LoseOp
 
@@ -23,13 +24,15 @@ def report(commit: Commit, op: ReportOp) -> OpResult:
         return OpResult("no_such_run")
     run, case = found
     attempt = case.attempts[op.attempt - 1]
-    if op.worker not in {None, attempt.worker}:
-        # Another worker has no such attempt, and learns nothing of it.
+    if op.worker not in {None, attempt.worker} and attempt.worker:
+        # Another worker has no such attempt, and learns nothing of it. A place that a restore made is of no worker:
+        # whoever launched it after the image was taken may say so.
         return OpResult("no_such_run")
-    reported, decision = attempts_of.step(attempt, _command(op), words.NOTHING_BESIDE, now_ms=commit.now_ms)
+    facts = words.Facts(generation=commit.head.generation)
+    reported, decision = attempts_of.step(attempt, _command(op), facts, now_ms=commit.now_ms)
     assert reported is not None, "a report makes no attempt disappear"
     if reported != attempt:
-        _write(commit, run, case, reported, Cause(op.worker or commit.voter, _name(op), _why(op)))
+        _write(commit, run, case, reported, Cause(op.worker or commit.voter, _name(op), _why(op), _evidence(op)))
     match decision:
         case Denied(reason, _):
             return OpResult("denied", reason.value, detail={"state": attempt.state.value})
@@ -84,8 +87,26 @@ def _why(op: ReportOp) -> str | None:
             return op.why
         case FinishOp():
             return op.reason
+        case ForfeitOp() | ConfirmStoppedOp(consumed=False):
+            return words.NOT_CONSUMED
         case _:
             return None
+
+
+def _evidence(op: ReportOp) -> str | None:
+    """Say on what a report moves its attempt, for the trail: what was observed, and the words that came with it."""
+    match op:
+        case AcceptOp():
+            observed = f"execution {op.execution_id}, started {instant_text(op.started_ms)}"
+        case FinishOp():
+            observed = f"exit code {op.exit_code}, ended {instant_text(op.ended_ms)}"
+        case ConfirmStoppedOp(consumed=True):
+            observed = f"exit code {op.exit_code}, ended {instant_text(op.ended_ms)}"
+        case ConfirmStoppedOp():
+            observed = "never consumed"
+        case ForfeitOp() | LoseOp():
+            observed = ""
+    return "; ".join(part for part in (observed, op.evidence) if part) or None
 
 
 def _name(op: ReportOp) -> str:

@@ -26,7 +26,7 @@ from runner.checkpoint.run_words import (
     Standing,
     Start,
 )
-from runner.checkpoint.said import was_given_back
+from runner.checkpoint.said import EXIT, was_given_back
 
 __all__ = [
     "COMMANDS",
@@ -150,7 +150,7 @@ def _as_last(case: Case, last: Attempt) -> Standing:
         case AttemptState.NOT_LAUNCHED:
             return Standing(_PENDING)
         case AttemptState.FAILED:
-            retried = was_given_back(last) or _failures(case) < case.attempts_allowed
+            retried = was_given_back(last) or (_invites(case, last) and _failures(case) < case.attempts_allowed)
             return Standing(_PENDING) if retried else _settled_without_success(case, Standing(_FAILED, last.reason))
         case AttemptState.SUCCEEDED:
             return Standing(_SUCCEEDED)
@@ -250,6 +250,11 @@ def _settled_without_success(case: Case, otherwise: Standing) -> Standing:
     if any(attempt.state is AttemptState.QUIESCED for attempt in case.attempts):
         return Standing(_QUIESCED)
     return otherwise
+
+
+def _invites(case: Case, failed: Attempt) -> bool:
+    """Return whether its policy tries again after such a failure: a timeout or a refusal has no exit code to be named."""
+    return case.retried_codes is None or (failed.reason == EXIT and failed.exit_code in case.retried_codes)
 
 
 def _failures(case: Case) -> int:

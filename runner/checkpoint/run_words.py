@@ -19,6 +19,7 @@ class Case:
         cancelled: a cancel was committed.
         given_up: why no further attempt may follow (`missed_window`, `superseded`, `overlap`), or None.
         reopened_after: the attempts up to this launch number came before the last reopen.
+        retried_codes: the exit codes after which it is tried again; None for any failure.
     """
 
     attempts: tuple[Attempt, ...] = ()
@@ -29,6 +30,7 @@ class Case:
     cancelled: bool = False
     given_up: str | None = None
     reopened_after: int = 0
+    retried_codes: frozenset[int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

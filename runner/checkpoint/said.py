@@ -12,7 +12,8 @@ from worker.protocol import MAX_TAIL_BYTES
 CANCELLED_BEFORE_LAUNCH: Final = "cancelled"
 RESTORED: Final = "restored"
 MAX_EVIDENCE_CHARS: Final = 8192
-_FAILURES: Final = frozenset({"exit", "timeout", "refused"})
+EXIT: Final = "exit"
+_FAILURES: Final = frozenset({EXIT, "timeout", "refused"})
 
 
 def newborn(claim: words.Claim, now_ms: int) -> Attempt:
@@ -179,7 +180,7 @@ def _reported_result(finish: words.Finish) -> tuple[AttemptState, str | None, in
     if finish.succeeded:
         return AttemptState.SUCCEEDED, None, finish.exit_code, finish.ended_ms
     # A reason outside the protocol's must not pass for one that the table treats otherwise (not_consumed).
-    reason = finish.reason if finish.reason in _FAILURES else "exit"
+    reason = finish.reason if finish.reason in _FAILURES else EXIT
     return AttemptState.FAILED, reason, finish.exit_code, finish.ended_ms
 
 

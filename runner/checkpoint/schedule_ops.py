@@ -4,11 +4,12 @@ Everything an op needs is in it: apply has no clock and draws nothing. Instants 
 Unix epoch, UTC (`_ms`).
 """
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
 from runner.checkpoint.management_ops import Operation
+from runner.ids import LATEST_INSTANT_MS
 from worker.protocol import CommandTarget
 
 DEFAULT_RETENTION_S: Final = 30 * 86_400
@@ -24,6 +25,15 @@ class Every(Struct, frozen=True, tag="every"):
     """Elapsed time from an anchor; first fire anchor + interval."""
 
     interval_s: Annotated[int, Meta(ge=1)]
+
+
+class At(Struct, frozen=True, tag="at"):
+    """One instant, once."""
+
+    at_ms: Annotated[int, Meta(ge=0, le=LATEST_INSTANT_MS)]
+
+
+TriggerSpec: TypeAlias = Cron | Every | At
 
 
 class Retry(Struct, frozen=True):
@@ -58,7 +68,7 @@ class ScheduleSpec(Struct, frozen=True):
     namespace: str
     name: str
     schedule_id: str
-    trigger: Cron | Every
+    trigger: TriggerSpec
     timezone: str
     overlap: Literal["skip", "cancel_previous"]
     pool: str
@@ -115,7 +125,7 @@ class Missed(Struct, frozen=True):
     first_ms: int
     last_ms: int
     count: int
-    reason: Literal["missed_window", "restored"]
+    reason: Literal["missed_window", "restored", "frozen"]
 
 
 class Materialise(Struct, frozen=True, tag="materialise"):

@@ -7,12 +7,15 @@ from typing import Any, Final
 
 import msgspec
 
-from runner.checkpoint import queries
+from runner.checkpoint import arming, queries
 from runner.checkpoint.birth import Birth, manual_run
 from runner.checkpoint.carrying import insert_run
 from runner.checkpoint.commit import Cause, Commit
+from runner.checkpoint.deleting import NO_SUCH_SCHEDULE
+from runner.checkpoint.freezing import FROZEN
 from runner.checkpoint.ops import Apply, Every, PoolSpec, ScheduleSpec, SetEnabled, Trigger
-from runner.checkpoint.payload import MAX_TARGET_BYTES, digest_of, target_bytes
+from runner.checkpoint.overlap import CANCEL_PREVIOUS, OVERLAP, Way, make_way
+from runner.checkpoint.payload import MAX_TARGET_BYTES, digest_of, forget_unused, keep, target_bytes
 from runner.checkpoint.records import Schedule
 from runner.checkpoint.results import OpResult
 
@@ -21,7 +24,7 @@ MAX_SCHEDULES: Final = 1_000
 MAX_POOLS: Final = 100
 DEFAULT_POOL: Final = "default"
 DEFAULT_POOL_LIMIT: Final = 64
-NO_SUCH_SCHEDULE: Final = "no_such_schedule"
+DELETED: Final = "schedule_deleted"
 
 _NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?")
 _INSERT_SCHEDULE: Final = (
@@ -30,7 +33,9 @@ _INSERT_SCHEDULE: Final = (
 )
 _UPDATE_SCHEDULE: Final = (
     "UPDATE schedules SET spec = ?, digest = ?, definition_revision = ?,"
-    " watermark_ms = ?, anchor_ms = ?, revision = ?, tail_skip_ms = NULL WHERE schedule_id = ?"
+    " watermark_ms = ?, anchor_ms = ?, revision = ?, tail_skip_ms = NULL,"
+    # What was deleted comes back as a new one would: enabled. Any other keeps its switch.
+    " enabled = enabled OR deleted_ms IS NOT NULL, deleted_ms = NULL WHERE schedule_id = ?"
 )
 
 _encoder = msgspec.json.Encoder(order="deterministic")
@@ -66,9 +71,9 @@ def set_enabled(commit: Commit, op: SetEnabled) -> OpResult:
     schedule = queries.schedule_named(commit.db, op.namespace, op.name)
     if schedule is None:
         return OpResult("refused", NO_SUCH_SCHEDULE)
-    open_runs = commit.db.execute(
-        "SELECT COUNT(*) FROM runs WHERE schedule_id = ? AND ended_ms IS NULL", (schedule.schedule_id,)
-    ).fetchone()[0]
+    if schedule.deleted_ms is not None:
+        return OpResult("refused", DELETED)
+    open_runs = queries.open_runs(commit.db, schedule.schedule_id)
     detail = {"schedule_id": schedule.schedule_id, "enabled": op.enabled, "open_runs": open_runs}
     if schedule.enabled is op.enabled:
         return OpResult("done", detail={**detail, "unchanged": True})
@@ -86,17 +91,26 @@ def set_enabled(commit: Commit, op: SetEnabled) -> OpResult:
 
 def trigger(commit: Commit, op: Trigger) -> OpResult:
     """Create a manual run now; its trigger id is the operation key. Overlap applies to it as to any other run."""
+    if commit.head.frozen:
+        return OpResult("refused", FROZEN)
     schedule = queries.schedule_named(commit.db, op.namespace, op.name)
     if schedule is None:
         return OpResult("refused", NO_SUCH_SCHEDULE)
+    if schedule.deleted_ms is not None:
+        return OpResult("refused", DELETED)
     key = op.operation.key
     used = "SELECT run_id FROM runs WHERE schedule_id = ? AND trigger_id = ?"
     if commit.db.execute(used, (schedule.schedule_id, key)).fetchone() is not None:
         return OpResult("refused", "trigger_exists")
-    free = schedule.slot_run_id is None
-    run = manual_run(commit, schedule, key, Birth(skipped=None if free else "overlap", holds_slot=free))
+    way = Way(schedule.slot_run_id)
+    if way.slot_run_id is not None and schedule.spec.overlap == CANCEL_PREVIOUS:
+        way = make_way(commit, schedule, op.operation.principal, f"triggered with key {key}")
+    waits = schedule.spec.overlap == CANCEL_PREVIOUS or way.slot_run_id is None
+    birth = Birth(skipped=None if waits else OVERLAP, holds_slot=way.slot_run_id is None)
+    run = manual_run(commit, schedule, key, birth)
     insert_run(commit, run, Cause(op.operation.principal, "trigger", run.reason))
-    return OpResult("done", detail={"run_id": run.run_id, "state": run.state.value, "reason": run.reason})
+    detail: dict[str, Any] = {"run_id": run.run_id, "state": run.state.value, "reason": run.reason}
+    return OpResult("done", detail=detail | way.detail)
 
 
 def _fault_in_pools(pools: Sequence[PoolSpec]) -> OpResult | None:
@@ -138,9 +152,13 @@ def _fault_in_names(spec: ScheduleSpec, twice: bool, pools: Container[str]) -> s
 def _fault_in_edit(commit: Commit, edit: _Edit, ids: Container[str]) -> str | None:
     if len(edit.target) > MAX_TARGET_BYTES:
         return "target_too_large"
+    if edit.spec.on_unknown == "retry" and edit.spec.delivery_deadline_s is None:
+        return "retry_of_unknown"
     new_id = edit.spec.schedule_id
     taken = edit.stored is None and (new_id in ids or queries.has_schedule(commit.db, new_id))
-    return "schedule_id_taken" if taken else None
+    if taken:
+        return "schedule_id_taken"
+    return arming.AT_HAS_PASSED if arming.never_comes(edit.spec, edit.stored, commit.head) else None
 
 
 def _refused(reason: str, **detail: str) -> OpResult:
@@ -159,7 +177,7 @@ def _put_schedule(commit: Commit, edit: _Edit, principal: str) -> dict[str, Any]
     spec, stored = edit.spec, edit.stored
     if stored is not None:
         spec = msgspec.structs.replace(spec, schedule_id=stored.schedule_id)
-    outcome = "created" if stored is None else "unchanged" if stored.spec == spec else "changed"
+    outcome = _outcome(spec, stored)
     if outcome != "unchanged":
         _write_schedule(commit, spec, stored, edit.target)
         why = f"{spec.namespace}/{spec.name}"
@@ -168,11 +186,19 @@ def _put_schedule(commit: Commit, edit: _Edit, principal: str) -> dict[str, Any]
     return {**named, "outcome": outcome}
 
 
+def _outcome(spec: ScheduleSpec, stored: Schedule | None) -> str:
+    if stored is None:
+        return "created"
+    if stored.deleted_ms is not None:
+        return "revived"
+    return "unchanged" if stored.spec == spec else "changed"
+
+
 def _write_schedule(commit: Commit, spec: ScheduleSpec, stored: Schedule | None, target: bytes) -> None:
     digest, now_ms = digest_of(target), commit.now_ms
-    # An instant counts only if it is later than the revision of the definition that plans it.
-    watermark_ms = now_ms if stored is None else max(stored.watermark_ms, now_ms)
-    keeps_anchor = stored is not None and isinstance(spec.trigger, Every) and stored.spec.trigger == spec.trigger
+    watermark_ms = arming.watermark_ms(spec, stored, commit.head)
+    keeps_anchor = stored is not None and stored.deleted_ms is None and stored.spec.trigger == spec.trigger
+    keeps_anchor = keeps_anchor and isinstance(spec.trigger, Every)
     anchor_ms = stored.anchor_ms if stored is not None and keeps_anchor else -(-now_ms // 1000) * 1000
     defined = (_encoder.encode(spec), digest)
     planned = (commit.revision, watermark_ms, anchor_ms, commit.revision)
@@ -181,6 +207,8 @@ def _write_schedule(commit: Commit, spec: ScheduleSpec, stored: Schedule | None,
         commit.db.execute(_INSERT_SCHEDULE, (*named, *defined, *planned))
     else:
         commit.db.execute(_UPDATE_SCHEDULE, (*defined, *planned, spec.schedule_id))
-    if stored is None or stored.spec.target != spec.target:
-        commit.db.execute("INSERT OR IGNORE INTO payloads VALUES (?, ?)", (digest, target))
+    if stored is None or stored.digest != digest:
+        keep(commit.db, digest, target)
+    if stored is not None and stored.digest != digest:
+        forget_unused(commit.db, stored.digest)
     commit.note(f"schedule:{spec.schedule_id}")

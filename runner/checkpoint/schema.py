@@ -99,16 +99,26 @@ HOLDING: Final = "state IN ('Claimed', 'Admitted', 'Accepted', 'Cancelling', 'Un
 """SQL: the attempt holds capacity of its pool (`attempt.holds_capacity` says the same; a test compares them)."""
 OPEN: Final = "state IN ('Claimed', 'Admitted', 'Accepted', 'Cancelling')"
 """SQL: the attempt has a deadline that the owner watches."""
+ATTESTABLE: Final = "(state = 'Unknown' OR (state = 'Cancelling' AND unresolved = 1))"
+"""SQL: a human may attest it (`attempt.MOVES` and its guards say the same; a test compares them)."""
 
 _INDEXES: Final = (
     "CREATE INDEX runs_of_schedule ON runs (schedule_id, run_id)",
     "CREATE INDEX runs_by_state ON runs (state, run_id)",
+    "CREATE INDEX runs_of_namespace ON runs (namespace, state, run_id)",
     "CREATE INDEX runs_open ON runs (schedule_id, run_id) WHERE ended_ms IS NULL",
+    "CREATE INDEX runs_waiting ON runs (pool, namespace, schedule_id) WHERE state = 'Pending'",
     "CREATE INDEX runs_closing ON runs (closing_ms) WHERE state = 'Pending' AND closing_ms IS NOT NULL",
-    "CREATE INDEX skips_by_time ON skips (last_ms)",
+    "CREATE INDEX runs_of_target ON runs (digest)",
+    "CREATE INDEX schedules_of_target ON schedules (digest)",
+    "CREATE INDEX skips_by_time ON skips (last_ms, schedule_id)",
+    "CREATE INDEX skips_of_namespace ON skips (namespace, last_ms, schedule_id)",
     f"CREATE INDEX attempts_holding ON attempts (authority) WHERE {HOLDING}",
     f"CREATE INDEX attempts_open ON attempts (worker, incarnation) WHERE {OPEN}",
+    f"CREATE INDEX attempts_attestable ON attempts (worker, incarnation, run_id, n) WHERE {ATTESTABLE}",
     "CREATE INDEX operations_by_age ON operations (kept_from_ms)",
+    "CREATE INDEX events_of_freezes ON events (revision, ordinal) WHERE op = 'freeze'",
+    "CREATE INDEX events_of_skips ON events (at_ms) WHERE run_id IS NULL AND op = 'materialise'",
     "CREATE INDEX events_of_run ON events (run_id, revision, ordinal) WHERE run_id IS NOT NULL",
 )
 

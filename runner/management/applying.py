@@ -8,12 +8,14 @@ import msgspec
 
 from cluster.bearer import Principal
 from cluster.problem import Problem
-from runner.calendar import BadExpression, check_trigger
-from runner.checkpoint import queries
-from runner.checkpoint.ops import Apply, Cron, Every, Operation, PoolSpec, Retry, ScheduleSpec
+from runner.calendar import BadExpression, check_trigger, moment_ms
+from runner.checkpoint import arming, queries
+from runner.checkpoint.ops import Apply, At, Cron, Every, Operation, PoolSpec, ScheduleSpec, TriggerSpec
 from runner.management.authorization import demand
 from runner.management.bodies import ApplyBody, ScheduleBody
 from runner.management.forms import PreviewForm
+from runner.management.policies import BadPolicy, retention_of, retry_of
+from runner.management.replies import WORDS
 from worker.protocol import CommandTarget
 
 MAX_TARGET_BYTES: Final = 64 << 10
@@ -39,11 +41,13 @@ def preview(db: sqlite3.Connection, body: ApplyBody) -> PreviewForm:
     """Return what an apply of a checked body would do to this checkpoint.
 
     Raises:
-        Problem: 422: a schedule names a pool that neither the body nor the checkpoint has.
+        Problem: 422: a schedule names a pool that neither the body nor the checkpoint has, or a one-shot's instant
+            had passed when the checkpoint last changed (an apply reads a clock, and may find more).
     """
     limits = queries.pool_limits(db)
     known = limits.keys() | {pool.name for pool in body.pools}
-    creates, changes, unchanged = [], [], []
+    head = queries.head(db)
+    creates, changes, revives, unchanged = [], [], [], []
     for each in body.schedules:
         title = f"{each.namespace}/{each.name}"
         if each.pool not in known:
@@ -54,15 +58,22 @@ def preview(db: sqlite3.Connection, body: ApplyBody) -> PreviewForm:
                 )
             )
         row = queries.schedule_named(db, each.namespace, each.name)
+        spec = _spec(each, row.schedule_id if row else "")
+        if arming.never_comes(spec, row, head):
+            raise _problem(Unusable(f"schedule {title}", WORDS[arming.AT_HAS_PASSED]))
         if row is None:
             creates.append(title)
-        elif _spec(each, row.spec.schedule_id) == row.spec:
+        elif row.deleted_ms is not None:
+            revives.append(title)
+        elif spec == row.spec:
             unchanged.append(title)
         else:
             changes.append(title)
     pools = [pool.name for pool in body.pools if limits.get(pool.name) != pool.limit]
     new_pools = [name for name in pools if name not in limits]
-    return PreviewForm(creates=creates, changes=changes, unchanged=unchanged, pools=pools, new_pools=new_pools)
+    return PreviewForm(
+        creates=creates, changes=changes, revives=revives, unchanged=unchanged, pools=pools, new_pools=new_pools
+    )
 
 
 def check(body: ApplyBody, principal: Principal) -> None:
@@ -116,8 +127,16 @@ def _check_schedule(each: ScheduleBody) -> None:
         check_trigger(_trigger(each), each.timezone)
     except BadExpression as fault:
         raise Unusable(thing, str(fault)) from fault
-    _within(thing, "retry.attempts", each.retry.attempts)
+    _check_policies(thing, each)
     _check_command(thing, each.command)
+
+
+def _check_policies(thing: str, each: ScheduleBody) -> None:
+    try:
+        retention_of(each.retention_s)
+        retry_of(each.retry)
+    except BadPolicy as fault:
+        raise Unusable(thing, f"{'.'.join(fault.keys)}: {fault}") from fault
 
 
 def _check_command(thing: str, command: CommandTarget) -> None:
@@ -134,12 +153,16 @@ def _check_command(thing: str, command: CommandTarget) -> None:
         raise Unusable(thing, f"command is longer than {MAX_TARGET_BYTES} bytes; put what is long into a file")
 
 
-def _trigger(each: ScheduleBody) -> Cron | Every:
-    if each.cron is not None and each.every_s is None:
-        return Cron(each.cron)
-    if each.every_s is not None and each.cron is None:
-        return Every(each.every_s)
-    raise Unusable(f"schedule {each.namespace}/{each.name}", "write either cron or every")
+def _trigger(each: ScheduleBody) -> TriggerSpec:
+    match (each.cron, each.every_s, each.at):
+        case (str(expression), None, None):
+            return Cron(expression)
+        case (None, int(interval_s), None):
+            return Every(interval_s)
+        case (None, None, str(text)):
+            return At(moment_ms(text, each.timezone))
+        case _:
+            raise Unusable(f"schedule {each.namespace}/{each.name}", "write exactly one of cron, every and at")
 
 
 def _spec(each: ScheduleBody, schedule_id: str) -> ScheduleSpec:
@@ -152,6 +175,7 @@ def _spec(each: ScheduleBody, schedule_id: str) -> ScheduleSpec:
         overlap=each.overlap,
         pool=each.pool,
         on_unknown=each.on_unknown,
-        retry=Retry(each.retry.attempts),
+        retry=retry_of(each.retry),
+        retention_s=each.retention_s,
         target=each.command,
     )

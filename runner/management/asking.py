@@ -1,8 +1,8 @@
 """What a request asks for, decided from the request alone: a query to run, or an op to build."""
 
 import sqlite3
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, TypeVar
 
@@ -10,15 +10,26 @@ import msgspec
 
 from cluster.listener import Request
 from cluster.problem import Problem
-from runner.checkpoint.ops import AttestOp, CancelOp, Op, Operation, SetEnabled, Trigger
+from runner.checkpoint.marks import BadMark, EventMark, RunMark
+from runner.checkpoint.ops import CancelOp, Delete, Op, Operation, SetEnabled, SetFrozen, Trigger
 from runner.checkpoint.records import RunState
 from runner.management import reading
 from runner.management.applying import apply_op, check, preview
-from runner.management.authorization import demand
-from runner.management.bodies import ApplyBody, AttestBody, CancelBody, ReplaceBody, ScheduleName
+from runner.management.authorization import demand, demand_all
+from runner.management.bodies import (
+    ApplyBody,
+    AttestBody,
+    AttestIncarnationBody,
+    CancelBody,
+    FreezeBody,
+    ReplaceBody,
+    ScheduleName,
+)
+from runner.management.recovering import ATTESTING, attest_incarnation_op, attest_op, check_statement
 
 DEFAULT_ROWS: Final = 50
 B = TypeVar("B")
+M = TypeVar("M", RunMark, EventMark)
 DrawId = Callable[[], str]
 
 
@@ -26,7 +37,7 @@ DrawId = Callable[[], str]
 class Read:
     """Ask what is so; the query returns the form to answer with, or raises a Problem.
 
-    An iterator of forms is a list that is worked out row by row, after the query; None is left out.
+    The rows of a `reading.Page` may be worked out one by one, after the query.
     """
 
     query: Callable[[sqlite3.Connection], object]
@@ -34,9 +45,14 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Ask for an op; built only where it is submitted, from the operation and a source of fresh ids."""
+    """Ask for an op; built only where it is submitted, from the operation and a source of fresh ids.
+
+    Attributes:
+        says: what the answer to a change that was done says, whatever was done.
+    """
 
     build: Callable[[Operation, DrawId], Op]
+    says: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,18 +82,21 @@ class Endpoint:
 
 
 def _schedules(request: Request) -> Asked:
-    _known(request, set())
-    return Read(partial(reading.schedules, principal=request.principal))
+    _known(request, {"after", "limit"})
+    after = _named(request, "after") or ("", "")
+    limit = _limit(request, reading.MOST_ROWS)
+    return Read(partial(reading.schedules, principal=request.principal, after=after, limit=limit))
 
 
 def _runs(request: Request) -> Asked:
-    _known(request, {"schedule", "state", "limit"})
+    _known(request, {"schedule", "state", "before", "limit"})
     return Read(
         partial(
             reading.runs,
             principal=request.principal,
             named=_named(request),
             state=_state(request),
+            before=_mark(request, RunMark.read),
             limit=_limit(request),
         )
     )
@@ -88,10 +107,30 @@ def _show(request: Request) -> Asked:
     return Read(partial(reading.show, principal=request.principal, run_id=request.params["id"]))
 
 
+def _unknown(request: Request) -> Asked:
+    _known(request, {"worker", "incarnation", "limit"})
+    return Read(
+        partial(
+            reading.unknown,
+            principal=request.principal,
+            worker=request.query.get("worker"),
+            incarnation=request.query.get("incarnation"),
+            limit=_limit(request),
+        )
+    )
+
+
 def _events(request: Request) -> Asked:
-    _known(request, {"run_id", "limit"})
-    run_id = request.query.get("run_id")
-    return Read(partial(reading.events, principal=request.principal, run_id=run_id, limit=_limit(request)))
+    _known(request, {"run_id", "before", "limit"})
+    return Read(
+        partial(
+            reading.events,
+            principal=request.principal,
+            run_id=request.query.get("run_id"),
+            before=_mark(request, EventMark.read),
+            limit=_limit(request),
+        )
+    )
 
 
 def _apply(request: Request) -> Asked:
@@ -117,37 +156,43 @@ def _set_enabled(request: Request, *, enabled: bool) -> Asked:
     return Change(lambda operation, _: SetEnabled(operation, name.namespace, name.name, enabled))
 
 
+def _delete(request: Request) -> Asked:
+    name = _schedule_name(request)
+    return Change(lambda operation, _: Delete(operation, name.namespace, name.name))
+
+
 def _cancel(request: Request) -> Asked:
     _known(request, set())
     body = _body(request, CancelBody)
     return Change(lambda operation, _: CancelOp(operation, body.run_id))
 
 
+def _set_frozen(request: Request, *, frozen: bool) -> Asked:
+    _known(request, set())
+    _body(request, FreezeBody)
+    demand_all(request.principal, "A freeze holds for all namespaces", "begin or end one")
+    return Change(lambda operation, _: SetFrozen(operation, frozen))
+
+
 def _attest(request: Request) -> Asked:
     _known(request, set())
     body = _body(request, AttestBody)
-    for key in ("attester", "statement", "evidence"):
-        if not getattr(body, key).strip():
-            raise _bad(f"{key} is blank; an attestation is a named human's statement with evidence.")
-    return Change(
-        lambda operation, _: AttestOp(
-            operation=operation,
-            run_id=body.run_id,
-            attempt=body.attempt,
-            attester=body.attester,
-            statement=body.statement,
-            evidence=body.evidence,
-            row_revision=body.row_revision,
-        )
-    )
+    check_statement(body)
+    return Change(lambda operation, _: attest_op(body, operation), ATTESTING)
+
+
+def _attest_incarnation(request: Request) -> Asked:
+    _known(request, set())
+    body = _body(request, AttestIncarnationBody)
+    check_statement(body)
+    demand_all(request.principal, "Workers serve all namespaces", "attest all of an incarnation")
+    return Change(lambda operation, _: attest_incarnation_op(body, operation), ATTESTING)
 
 
 def _replace(request: Request) -> Asked:
     _known(request, set())
     body = _body(request, ReplaceBody)
-    if request.principal.namespaces is not None:
-        detail = "Voters serve all namespaces; only a credential for all namespaces may have one replaced."
-        raise Problem(403, "Forbidden", detail, "not_done")
+    demand_all(request.principal, "Voters serve all namespaces", "have one replaced")
     return Replacement(body.voter, body.disk_id)
 
 
@@ -156,12 +201,17 @@ ENDPOINTS: Final = (
     Endpoint("GET", "/v1/runs", "list", _runs),
     Endpoint("GET", "/v1/runs/{id}", "show", _show),
     Endpoint("GET", "/v1/events", "events", _events),
+    Endpoint("GET", "/v1/unknown", "unknown", _unknown),
     Endpoint("POST", "/v1/apply", "apply", _apply),
     Endpoint("POST", "/v1/trigger", "trigger", _trigger),
     Endpoint("POST", "/v1/enable", "enable", partial(_set_enabled, enabled=True)),
     Endpoint("POST", "/v1/disable", "disable", partial(_set_enabled, enabled=False)),
+    Endpoint("POST", "/v1/delete", "delete", _delete),
     Endpoint("POST", "/v1/cancel", "cancel", _cancel),
+    Endpoint("POST", "/v1/freeze", "freeze", partial(_set_frozen, frozen=True)),
+    Endpoint("POST", "/v1/unfreeze", "unfreeze", partial(_set_frozen, frozen=False)),
     Endpoint("POST", "/v1/attest", "attest", _attest),
+    Endpoint("POST", "/v1/attest/incarnation", "attest", _attest_incarnation),
     Endpoint("POST", "/v1/voters/replace", "voter replace", _replace),
 )
 
@@ -189,14 +239,24 @@ def _schedule_name(request: Request) -> ScheduleName:
     return name
 
 
-def _named(request: Request) -> tuple[str, str] | None:
-    text = request.query.get("schedule")
+def _named(request: Request, parameter: str = "schedule") -> tuple[str, str] | None:
+    text = request.query.get(parameter)
     if text is None:
         return None
     namespace, slash, name = text.partition("/")
     if not (namespace and slash and name):
-        raise _bad(f"schedule is {text!r}; write NAMESPACE/NAME.")
+        raise _bad(f"{parameter} is {text!r}; write NAMESPACE/NAME.")
     return namespace, name
+
+
+def _mark(request: Request, read: Callable[[str], M]) -> M | None:
+    text = request.query.get("before")
+    if text is None:
+        return None
+    try:
+        return read(text)
+    except BadMark as fault:
+        raise _bad(f"before is {text[:100]!r}; give what Fencepost-Next of the page before said.") from fault
 
 
 def _state(request: Request) -> RunState | None:
@@ -209,8 +269,8 @@ def _state(request: Request) -> RunState | None:
         raise _bad(f"state is {text!r}; write one of: {', '.join(state.value for state in RunState)}.") from fault
 
 
-def _limit(request: Request) -> int:
-    text = request.query.get("limit", str(DEFAULT_ROWS))
+def _limit(request: Request, default: int = DEFAULT_ROWS) -> int:
+    text = request.query.get("limit", str(default))
     is_short_number = text.isascii() and text.isdigit() and len(text) <= len(str(reading.MOST_ROWS))
     if not is_short_number or not 1 <= int(text) <= reading.MOST_ROWS:
         raise _bad(f"limit is {text!r}; write 1 to {reading.MOST_ROWS}.")

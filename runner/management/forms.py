@@ -81,7 +81,7 @@ class RangeForm(Struct, frozen=True, kw_only=True):
 
 
 class EventForm(Struct, frozen=True, kw_only=True, rename={"from_state": "from", "to_state": "to"}):
-    """One transition: who, what, from where to where, why."""
+    """One transition: who, what, from where to where, why, and on what evidence, where more than the reason is known."""
 
     revision: int
     at: str
@@ -92,12 +92,53 @@ class EventForm(Struct, frozen=True, kw_only=True, rename={"from_state": "from",
     from_state: str | None
     to_state: str | None
     why: str | None
+    evidence: str | None
+
+
+class RetryForm(Struct, frozen=True):
+    """A retry policy, as a body states it."""
+
+    attempts: int
+    backoff_ms: int
+    factor: float
+    max_ms: int
+    on_exit_codes: list[int] | None
+
+
+class UnknownForm(Struct, frozen=True, kw_only=True):
+    """One attempt that a human may attest, as `unknown` lists it.
+
+    Attributes:
+        state: `Unknown`, or `Cancelling` (whose stop stays unconfirmed).
+        worker: null, as `incarnation`, for a place that a restore made: no claim of it is on record.
+        since: when it came into its state; null if its trail is gone.
+        why: what is known of why, in words.
+        row_revision: what an attestation must name.
+    """
+
+    namespace: str
+    schedule: str
+    scheduled_for: str | None
+    run_id: str
+    run_state: str
+    attempt: int
+    state: str
+    superseded: bool
+    worker: str | None
+    incarnation: str | None
+    since: str | None
+    reason: str | None
+    why: str
+    permit: int | None
+    evidence: str
+    row_revision: int
 
 
 class ShowForm(Struct, frozen=True, kw_only=True):
     """One run with its trail.
 
     Attributes:
+        retry: the policy that it froze.
         not_before: no claim before this instant.
         events: newest first.
         unknown_because: what is known and what is not, in words; null if nothing is uncertain.
@@ -115,6 +156,7 @@ class ShowForm(Struct, frozen=True, kw_only=True):
     pool: str
     not_before: str
     attempts_allowed: int
+    retry: RetryForm
     holds_slot: bool
     created_at: str
     ended_at: str | None
@@ -136,10 +178,15 @@ class ScheduleForm(Struct, frozen=True, kw_only=True):
     """One schedule, without its command.
 
     Attributes:
-        cron: its expression, or null for an interval.
-        every_s: its interval, or null for cron.
-        anchor: what an interval counts from, null for cron.
+        cron: its expression, or null.
+        every_s: its interval, or null.
+        at: its one instant, or null.
+        anchor: what an interval counts from, or null.
+        attempts: launches in all, as `retry` says too.
+        retention_s: for how long ended runs are kept.
         next: the next planned instant, null while disabled or if none will come.
+        planned_until: every planned instant up to here has a run or a skip, or had one.
+        pruned_until: runs and skips up to here may be gone; null if nothing was forgotten yet.
         slot_run_id: the run that owns the overlap slot, or null.
     """
 
@@ -149,14 +196,18 @@ class ScheduleForm(Struct, frozen=True, kw_only=True):
     enabled: bool
     cron: str | None
     every_s: int | None
+    at: str | None
     anchor: str | None
     timezone: str
     overlap: str
     pool: str
     on_unknown: str
     attempts: int
+    retry: RetryForm
+    retention_s: int
     next: PlannedForm | None
     planned_until: str
+    pruned_until: str | None
     slot_run_id: str | None
     row_revision: int
 
@@ -185,6 +236,13 @@ class WorkerForm(Struct, frozen=True):
     last_contact_s: float
 
 
+class FreezeForm(Struct, frozen=True):
+    """The freeze in force: since when, and by which principal."""
+
+    since: str
+    by: str
+
+
 class StatusForm(Struct, frozen=True, kw_only=True):
     """The asked voter's own view.
 
@@ -193,6 +251,7 @@ class StatusForm(Struct, frozen=True, kw_only=True):
         workers: null where only the owner knows.
         runs: state to instants.
         clock: `ok`, `clock_stepped` or `clock_behind`; null where only the owner knows.
+        frozen: null unless nothing is materialised, claimed or permitted.
         timing: every length of time in force, seconds.
         trouble: why the asked voter is not ready, in words; null while it can do its part.
     """
@@ -210,6 +269,7 @@ class StatusForm(Struct, frozen=True, kw_only=True):
     workers: list[WorkerForm] | None
     runs: dict[str, int]
     clock: str | None
+    frozen: FreezeForm | None
     timing: dict[str, float]
     trouble: str | None
 
@@ -218,6 +278,7 @@ class PreviewForm(Struct, frozen=True, kw_only=True):
     """What an apply would do, as `namespace/name` and pool names; `apply?dry_run=true` writes nothing.
 
     Attributes:
+        revives: those that were deleted and would come back, enabled, under the id they had.
         pools: those that would get another limit, new ones included.
         new_pools: those of them that do not exist yet.
     """
@@ -225,6 +286,7 @@ class PreviewForm(Struct, frozen=True, kw_only=True):
     dry_run: Literal[True] = True
     creates: list[str]
     changes: list[str]
+    revives: list[str]
     unchanged: list[str]
     pools: list[str]
     new_pools: list[str]

@@ -1,51 +1,69 @@
 """Queries of a checkpoint as the forms that are answered; each sees only the principal's namespaces."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
 
 from cluster.bearer import Principal
 from cluster.problem import Problem
-from runner.checkpoint import queries
+from runner.checkpoint import queries, uncertain
+from runner.checkpoint.freezing import freeze_of
+from runner.checkpoint.marks import EventMark, RunMark
 from runner.checkpoint.records import Event, Run, RunState, SkipRange
 from runner.management.authorization import may_touch
-from runner.management.forms import EventForm, RangeForm, RunForm, ScheduleForm, ShowForm
-from runner.management.rows import event_form, range_form, run_form, schedule_form, show_form
-from runner.management.words import waits_for
+from runner.management.forms import ShowForm, UnknownForm
+from runner.management.rows import event_form, range_form, run_form, schedule_form, show_form, unknown_form
+from runner.management.words import waits_for, waits_for_unfreeze
 
 MOST_ROWS: Final = 1_000
 
 
-def schedules(db: sqlite3.Connection, principal: Principal) -> Iterator[ScheduleForm | None]:
-    """Read every schedule now, by namespace and name, and work out each form only as it is taken.
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A part of a list.
 
-    The next instant costs a look into the calendar; what may not be seen is None, so that each step is a short one.
+    Attributes:
+        rows: the forms, perhaps worked out only as they are taken.
+        next: what to ask for to get the next page; None if this is the last one.
+    """
+
+    rows: Iterable[object]
+    next: str | None
+
+
+def schedules(db: sqlite3.Connection, principal: Principal, after: tuple[str, str], limit: int) -> Page:
+    """Read schedules now, by namespace and name, and work out each form only as it is taken.
+
+    The next instant costs a look into the calendar, so that each step is a short one.
     """
     now_ms = queries.head(db).now_ms
-    return (
-        schedule_form(row, now_ms) if may_touch(principal, row.spec.namespace) else None
-        for row in queries.each_schedule(db)
-    )
+    rows = list(queries.each_schedule(db, namespaces=principal.namespaces, after=after, limit=limit))
+    last = f"{rows[-1].spec.namespace}/{rows[-1].spec.name}" if len(rows) == limit else None
+    return Page((schedule_form(row, now_ms) for row in rows), last)
 
 
 def runs(
-    db: sqlite3.Connection, principal: Principal, named: tuple[str, str] | None, state: RunState | None, limit: int
-) -> list[RunForm | RangeForm]:
+    db: sqlite3.Connection,
+    principal: Principal,
+    named: tuple[str, str] | None,
+    state: RunState | None,
+    before: RunMark | None,
+    limit: int,
+) -> Page:
     """Return runs and skipped ranges, newest first.
 
     Raises:
         Problem: 404: no schedule has this name.
     """
-    if named is not None:
-        rows = queries.runs(db, schedule_id=_schedule_id(db, principal, named), state=state, limit=limit)
-    elif principal.namespaces is None:
-        rows = queries.runs(db, schedule_id=None, state=state, limit=limit)
-    else:
-        rows = _runs_within(db, principal, state, limit)
-    return [
+    schedule_id = None if named is None else _schedule_id(db, principal, named)
+    among = principal.namespaces if named is None else None
+    rows = queries.runs(db, schedule_id=schedule_id, state=state, limit=limit, namespaces=among, before=before)
+    forms = [
         range_form(row) if isinstance(row, SkipRange) else run_form(row, queries.attempts(db, row.run_id))
         for row in rows
     ]
+    return Page(forms, str(RunMark.of(rows[-1])) if len(rows) == limit else None)
 
 
 def show(db: sqlite3.Connection, principal: Principal, run_id: str) -> ShowForm:
@@ -59,8 +77,26 @@ def show(db: sqlite3.Connection, principal: Principal, run_id: str) -> ShowForm:
     return show_form(run, queries.attempts(db, run_id), events, _waits_for(db, run))
 
 
-def events(db: sqlite3.Connection, principal: Principal, run_id: str | None, limit: int) -> list[EventForm]:
-    """Return the trail, newest first; for a principal of some namespaces, what it may see of the newest 1,000.
+def unknown(
+    db: sqlite3.Connection, principal: Principal, worker: str | None, incarnation: str | None, limit: int
+) -> list[UnknownForm]:
+    """Return what a human may attest, by worker and incarnation; of one worker or incarnation if they are named."""
+    found: list[UnknownForm] = []
+    for attempt in uncertain.each_attestable(db):
+        if worker not in {None, attempt.worker} or incarnation not in {None, attempt.incarnation}:
+            continue
+        run = queries.run(db, attempt.run_id)
+        if run is not None and may_touch(principal, run.namespace):
+            found.append(unknown_form(run, attempt, uncertain.last_moved_ms(db, attempt)))
+            if len(found) == limit:
+                break
+    return found
+
+
+def events(
+    db: sqlite3.Connection, principal: Principal, run_id: str | None, before: EventMark | None, limit: int
+) -> Page:
+    """Return the trail, newest first; for a principal of some namespaces, what it may see of the next 1,000.
 
     Raises:
         Problem: 404: a run is named, and there is no such run to see.
@@ -68,9 +104,12 @@ def events(db: sqlite3.Connection, principal: Principal, run_id: str | None, lim
     if run_id is not None:
         visible_run(db, principal, run_id)
     if principal.namespaces is None or run_id is not None:
-        return [event_form(event) for event in queries.events(db, run_id=run_id, limit=limit)]
-    newest = queries.events(db, run_id=None, limit=MOST_ROWS)
-    return [event_form(event) for event in newest if _concerns(db, principal, event)][:limit]
+        rows = queries.events(db, run_id=run_id, limit=limit, before=before)
+        return Page(map(event_form, rows), str(EventMark.of(rows[-1])) if len(rows) == limit else None)
+    looked = queries.events(db, run_id=None, limit=MOST_ROWS, before=before)
+    seen = [event for event in looked if _concerns(db, principal, event)][:limit]
+    last = seen[-1] if len(seen) == limit else looked[-1] if len(looked) == MOST_ROWS else None
+    return Page(map(event_form, seen), None if last is None else str(EventMark.of(last)))
 
 
 def visible_run(db: sqlite3.Connection, principal: Principal, run_id: str) -> Run:
@@ -88,6 +127,9 @@ def visible_run(db: sqlite3.Connection, principal: Principal, run_id: str) -> Ru
 def _waits_for(db: sqlite3.Connection, run: Run) -> str | None:
     if run.state is not RunState.PENDING:
         return None
+    freeze = freeze_of(db)
+    if freeze is not None:
+        return waits_for_unfreeze(freeze)
     schedule = queries.schedule(db, run.schedule_id)
     line = queries.runs(db, schedule_id=run.schedule_id, state=RunState.PENDING, limit=MOST_ROWS)
     return waits_for(
@@ -105,22 +147,6 @@ def _schedule_id(db: sqlite3.Connection, principal: Principal, named: tuple[str,
         detail = f"There is no schedule {'/'.join(named)!r}; `fencepost schedules` lists them."
         raise Problem(404, "Not Found", detail, "not_done")
     return row.schedule_id
-
-
-def _runs_within(
-    db: sqlite3.Connection, principal: Principal, state: RunState | None, limit: int
-) -> list[Run | SkipRange]:
-    found: list[Run | SkipRange] = []
-    for schedule in queries.schedules(db):
-        if may_touch(principal, schedule.spec.namespace):
-            found += queries.runs(db, schedule_id=schedule.schedule_id, state=state, limit=limit)
-    return sorted(found, key=_instant_ms, reverse=True)[:limit]
-
-
-def _instant_ms(row: Run | SkipRange) -> int:
-    if isinstance(row, SkipRange):
-        return row.last_ms
-    return row.created_ms if row.scheduled_for_ms is None else row.scheduled_for_ms
 
 
 def _concerns(db: sqlite3.Connection, principal: Principal, event: Event) -> bool:

@@ -9,10 +9,12 @@ import msgspec
 from cluster.listener import Reply
 from cluster.outcome import NotApplied, Why
 from cluster.problem import CONTENT_TYPE, Problem
+from runner.checkpoint.attesting import MAX_ATTESTED
 from runner.checkpoint.results import OpResult
 from runner.checkpoint.scheduling import MAX_POOLS, MAX_SCHEDULES
 
 STALE: Final = "Fencepost-Stale"
+NEXT: Final = "Fencepost-Next"
 RETRY_S: Final = 1
 
 CONFLICT: Final = 409
@@ -21,6 +23,7 @@ TITLES: Final = MappingProxyType({404: "Not Found", 409: "Conflict", 422: "Unpro
 UNPROCESSABLE: Final = frozenset(
     {
         "attestation_too_long",
+        "at_has_passed",
         "bad_key",
         "bad_name",
         "incomplete",
@@ -28,38 +31,59 @@ UNPROCESSABLE: Final = frozenset(
         "key_too_old",
         "named_twice",
         "out_of_range",
+        "retry_of_unknown",
         "target_too_large",
         "too_many",
+        "too_many_attempts",
         "unknown_pool",
     }
 )
 WORDS: Final = MappingProxyType(
     {
+        "at_has_passed": "its `at` is more than an hour ago, or not later than what the schedule has planned already; write a later one",
+        "frozen": "the cluster is frozen: nothing is started until `fencepost unfreeze`; `fencepost status` says since when",
         "illegal_move": "that is not possible in the state it is in",
         "key_reused": "this Idempotency-Key was used for another request; use a fresh one",
         "key_too_old": "this Idempotency-Key is too old to tell a repeat by; use a fresh one",
+        "list_changed": "what can be attested of this incarnation is not what was listed; read the list again before attesting",
         "no_such_attempt": "the run has no such attempt; `fencepost show` lists those it has",
         "no_such_run": "there is no such run; `fencepost runs` lists them",
         "no_such_schedule": "there is no such schedule; `fencepost schedules` lists them",
+        "nothing_to_attest": "nothing of this incarnation is Unknown or stays unresolved; `fencepost unknown` lists what is",
+        "retry_of_unknown": "only a delivery is tried again while its outcome is not known; write on_unknown = hold",
         "row_changed": "the attempt has changed since it was read; read it again before attesting",
+        "schedule_deleted": "the schedule was deleted; apply it again to bring it back",
+        "still_open": "the end of some of its attempts is still awaited; attest an incarnation once all that it held is given up",
         "still_stopping": "its stop may still be confirmed; attest only what stays unresolved",
         "terminal": "the run has ended",
         "too_many": f"one apply takes at most {MAX_SCHEDULES} schedules and {MAX_POOLS} pools; split it",
+        "too_many_attempts": f"one statement takes at most {MAX_ATTESTED} attempts; attest some of them one by one first",
         "unknown_pool": "a schedule names a pool that neither the file nor the cluster has; add a [[pool]] or name one that exists",
     }
 )
 
 
-def answered(form: object, *, stale_index: int | None = None) -> Reply:
-    """Return a form as JSON; `stale_index` is the applied index of a voter that could not ask the owner."""
+def answered(form: object, *, stale_index: int | None = None, next_page: str | None = None) -> Reply:
+    """Return a form as JSON.
+
+    Args:
+        form: what to say.
+        stale_index: the applied index of a voter that could not ask the owner.
+        next_page: of a list that goes on: what to ask for next.
+    """
     headers = {} if stale_index is None else {STALE: str(stale_index)}
+    headers |= {} if next_page is None else {NEXT: next_page}
     return Reply(body=msgspec.json.encode(form), headers=headers)
 
 
-def decided(result: OpResult) -> Reply:
-    """Return what the checkpoint decided about a change; a refusal is final, and certainly not done."""
+def decided(result: OpResult, says: Mapping[str, object] = MappingProxyType({})) -> Reply:
+    """Return what the checkpoint decided about a change; a refusal is final, and certainly not done.
+
+    Args:
+        says: what is said of every change of this kind that was done.
+    """
     if result.kind == "done":
-        return answered({**result.detail, "again": result.again})
+        return answered({**result.detail, **says, "again": result.again})
     reason = result.reason or result.kind
     status = 404 if reason.startswith("no_such_") else 422 if reason in UNPROCESSABLE else CONFLICT
     problem = {
@@ -82,6 +106,9 @@ def not_applied(fault: NotApplied) -> Problem:
     if fault.why is Why.FAILED_TRIAL:
         detail = f"The change was not done: it cannot be applied ({fault}); this is a fault of fencepost, report it."
         return Problem(500, "Internal Server Error", detail, "not_done")
+    if fault.why is Why.QUEUE_FULL:
+        detail = "The change was not done: the owner has too much waiting; send it again a little later."
+        return Problem(429, "Too Many Requests", detail, "not_done", retry_after_s=RETRY_S)
     detail = f"The change was not done ({fault.why.value}); send it again, here or to another voter."
     return unavailable(detail)
 
@@ -93,7 +120,8 @@ def unavailable(detail: str) -> Problem:
 
 def uncertain(detail: str) -> Problem:
     """Return the answer to a change of which nobody can tell whether it was done."""
-    return Problem(503, "Outcome Unknown", f"{detail}; repeat it with the same Idempotency-Key.", "unknown")
+    detail = f"{detail}; repeat it with the same Idempotency-Key."
+    return Problem(503, "Outcome Unknown", detail, "unknown", retry_after_s=RETRY_S)
 
 
 def _sentence(reason: str, detail: Mapping[str, object]) -> str:

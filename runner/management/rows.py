@@ -6,7 +6,8 @@ from typing import TypedDict
 from msgspec import UNSET, UnsetType
 
 from runner.calendar import BadExpression, next_after
-from runner.checkpoint.ops import Cron
+from runner.checkpoint.birth import exit_codes
+from runner.checkpoint.ops import At, Cron, Every, Retry
 from runner.checkpoint.records import Attempt, Event, Run, Schedule, SkipRange
 from runner.ids import instant_text
 from runner.management.forms import (
@@ -15,11 +16,13 @@ from runner.management.forms import (
     EventForm,
     PlannedForm,
     RangeForm,
+    RetryForm,
     RunForm,
     ScheduleForm,
     ShowForm,
+    UnknownForm,
 )
-from runner.management.words import unknown_because
+from runner.management.words import unknown_because, why_uncertain
 
 
 class _Occurrence(TypedDict):
@@ -71,6 +74,7 @@ def show_form(run: Run, attempts: Sequence[Attempt], events: Sequence[Event], wa
         pool=run.pool,
         not_before=instant_text(run.not_before_ms),
         attempts_allowed=run.attempts_allowed,
+        retry=_frozen_retry(run),
         holds_slot=run.holds_slot,
         created_at=instant_text(run.created_ms),
         ended_at=_text(run.ended_ms),
@@ -78,6 +82,28 @@ def show_form(run: Run, attempts: Sequence[Attempt], events: Sequence[Event], wa
         events=[event_form(event) for event in events],
         unknown_because=unknown_because(run, attempts),
         waits_for=waits,
+    )
+
+
+def unknown_form(run: Run, attempt: Attempt, since_ms: int | None) -> UnknownForm:
+    """Return an attempt that a human may attest."""
+    return UnknownForm(
+        namespace=run.namespace,
+        schedule=run.schedule,
+        scheduled_for=_text(run.scheduled_for_ms),
+        run_id=run.run_id,
+        run_state=run.state.value,
+        attempt=attempt.n,
+        state=attempt.state.value,
+        superseded=attempt.superseded,
+        worker=attempt.worker or None,
+        incarnation=attempt.incarnation or None,
+        since=_text(since_ms),
+        reason=attempt.reason,
+        why=why_uncertain(attempt),
+        permit=attempt.token,
+        evidence=attempt.evidence,
+        row_revision=attempt.revision,
     )
 
 
@@ -93,32 +119,49 @@ def event_form(event: Event) -> EventForm:
         from_state=event.from_state,
         to_state=event.to_state,
         why=event.why,
+        evidence=event.evidence,
     )
 
 
 def schedule_form(row: Schedule, now_ms: int) -> ScheduleForm:
     """Return a schedule, with its next instant after what is planned already and after now."""
     spec = row.spec
-    cron = spec.trigger.expression if isinstance(spec.trigger, Cron) else None
-    every_s = None if isinstance(spec.trigger, Cron) else spec.trigger.interval_s
+    trigger = spec.trigger
+    every_s = trigger.interval_s if isinstance(trigger, Every) else None
     return ScheduleForm(
         namespace=spec.namespace,
         name=spec.name,
         schedule_id=row.schedule_id,
         enabled=row.enabled,
-        cron=cron,
+        cron=trigger.expression if isinstance(trigger, Cron) else None,
         every_s=every_s,
+        at=instant_text(trigger.at_ms) if isinstance(trigger, At) else None,
         anchor=None if every_s is None else instant_text(row.anchor_ms),
         timezone=spec.timezone,
         overlap=spec.overlap,
         pool=spec.pool,
         on_unknown=spec.on_unknown,
         attempts=spec.retry.attempts,
+        retry=_retry(spec.retry),
+        retention_s=spec.retention_s,
         next=_next(row, now_ms) if row.enabled else None,
         planned_until=instant_text(row.watermark_ms),
+        pruned_until=_text(row.pruned_before_ms),
         slot_run_id=row.slot_run_id,
         row_revision=row.revision,
     )
+
+
+def _retry(policy: Retry) -> RetryForm:
+    codes = None if policy.on_exit_codes is None else list(policy.on_exit_codes)
+    factor = policy.factor_milli / 1_000
+    return RetryForm(policy.attempts, policy.backoff_ms, factor, policy.max_ms, codes)
+
+
+def _frozen_retry(run: Run) -> RetryForm:
+    codes = exit_codes(run)
+    kept = None if codes is None else tuple(sorted(codes))
+    return _retry(Retry(run.attempts_allowed, run.backoff_ms, run.factor_milli, run.max_backoff_ms, kept))
 
 
 def _next(row: Schedule, now_ms: int) -> PlannedForm | None:

@@ -4,7 +4,7 @@ A voter that does not own relays a request once, with the caller's own bearer, a
 """
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -21,7 +21,7 @@ from runner.checkpoint.ops import AttestOp, CancelOp, Op
 from runner.management.asking import Change, Endpoint, Read, Replacement
 from runner.management.keys import operation_of, uuid7
 from runner.management.ports import Member, Owner, Relay
-from runner.management.reading import visible_run
+from runner.management.reading import Page, visible_run
 from runner.management.replacing import replaced
 from runner.management.replies import STALE, answered, decided, not_applied, unavailable, uncertain
 from runner.management.status import status_form
@@ -110,7 +110,7 @@ class Management:
             return reply
         applied_index = self.node.status().applied_index
         try:
-            return answered(await _whole(await self.node.read(asked.query)), stale_index=applied_index)
+            return await _whole(await self.node.read(asked.query), stale_index=applied_index)
         except Problem as problem:
             headers = {**problem.headers, STALE: str(applied_index)}
             raise Problem(
@@ -124,11 +124,11 @@ class Management:
                 await self.node.barrier()
         except (NotApplied, OutcomeUnknown, TimeoutError):
             return None
-        return answered(await _whole(await self.node.read(asked.query)))
+        return await _whole(await self.node.read(asked.query))
 
     async def _read_through_owner(self, request: Request) -> Reply | None:
         owner = self._other_owner()
-        if owner is None:
+        if owner is None or _is_local(request):
             return None
         try:
             reply = await self.relay.relay(owner, _relayed(request))
@@ -154,7 +154,7 @@ class Management:
             said.warning("change of unknown outcome")
             raise uncertain("Leadership ended while the change was pending") from fault
         said.info("change decided", kind=result.kind, reason=result.reason, again=result.again)
-        return decided(result)
+        return decided(result, asked.says)
 
     async def _relay_change(self, request: Request) -> Reply:
         """Hand a change to the owner, once; whatever it answers is the answer."""
@@ -162,6 +162,11 @@ class Management:
         owner = self._other_owner()
         if owner is None:
             raise unavailable(f"No voter owns the checkpoint now; try again in a moment ({FIRST_ELECTION})")
+        if _is_local(request):
+            raise unavailable(
+                f"{owner} owns the checkpoint, and {self.name} passes on only what carries a credential of its own; "
+                f"say it again with --credential FILE, or at the console of {owner}"
+            )
         try:
             return await self.relay.relay(owner, _relayed(request))
         except Unreachable as fault:
@@ -179,17 +184,21 @@ class Management:
         return None if owner == self.name else owner
 
 
-async def _whole(form: object) -> object:
-    """Return a form; rows that are still to be worked out are, and everything else runs in between."""
-    if not isinstance(form, Iterator):
-        return form
+async def _whole(form: object, stale_index: int | None = None) -> Reply:
+    """Return a form as an answer; rows that are still to be worked out are, and everything else runs in between."""
+    if not isinstance(form, Page):
+        return answered(form, stale_index=stale_index)
     rows: list[object] = []
-    for taken, row in enumerate(form, 1):
-        if row is not None:
-            rows.append(row)
-        if taken % ROWS_AT_ONCE == 0:
+    for row in form.rows:
+        rows.append(row)
+        if len(rows) % ROWS_AT_ONCE == 0:
             await asyncio.sleep(0)
-    return rows
+    return answered(rows, stale_index=stale_index, next_page=form.next)
+
+
+def _is_local(request: Request) -> bool:
+    """Tell whether the caller has no bearer: another voter, which judges every caller anew, would refuse it."""
+    return "authorization" not in request.headers
 
 
 def _relayed(request: Request) -> RelayRequest:

@@ -5,13 +5,15 @@ from collections.abc import Mapping
 
 from cluster.ports import Status
 from runner.checkpoint import queries
-from runner.management.forms import StatusForm, VoterForm, WorkerForm
+from runner.checkpoint.freezing import freeze_of
+from runner.ids import instant_text
+from runner.management.forms import FreezeForm, StatusForm, VoterForm, WorkerForm
 from runner.management.ports import Owner
 
 
 def status_form(db: sqlite3.Connection, *, status: Status, owner: Owner, timing: Mapping[str, float]) -> StatusForm:
     """Return what this voter knows; null for what only the owner does."""
-    head = queries.head(db)
+    head, freeze = queries.head(db), freeze_of(db)
     workers = [WorkerForm(each.name, each.incarnation, round(each.last_contact_s, 3)) for each in owner.workers()]
     return StatusForm(
         cluster_id=head.cluster_id,
@@ -30,6 +32,7 @@ def status_form(db: sqlite3.Connection, *, status: Status, owner: Owner, timing:
         workers=workers if owner.drives else None,
         runs=queries.counts(db),
         clock=owner.clock_state() if owner.drives else None,
+        frozen=None if freeze is None else FreezeForm(instant_text(freeze.since_ms), freeze.by),
         timing=dict(timing),
         trouble=status.trouble,
     )

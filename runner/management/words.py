@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Final
 
+from runner.checkpoint.freezing import Freeze
 from runner.checkpoint.records import Attempt, AttemptState, Pool, Run, RunState
+from runner.checkpoint.said import RESTORED
 from runner.ids import instant_text
 
 FIRST_ELECTION: Final = "the first election of a new cluster needs all its voters, later ones a majority"
@@ -15,31 +17,44 @@ WHY: Final = MappingProxyType(
         "not_held": "its worker does not hold it (any more)",
         "incarnation_replaced": "its worker was started again and cannot observe it any more",
         "stop_deadline": "its worker did not confirm the stop in time",
+        "restored": "the checkpoint was restored from an image, and what happened since then is not known",
     }
 )
 
 
 def unknown_because(run: Run, attempts: Sequence[Attempt]) -> str | None:
     """Return what is known and what is not of the attempts that cannot be confirmed; None if there is none."""
-    told = [_attempt(attempt) for attempt in attempts if _is_uncertain(attempt)]
-    if not told:
+    uncertain = [attempt for attempt in attempts if _is_uncertain(attempt)]
+    if not uncertain:
         return None
-    kept = (
-        f"its places in pool {run.pool} and the schedule's overlap slot"
-        if run.holds_slot
-        else f"its places in pool {run.pool}"
-    )
-    told.append(f"Until this is resolved, {kept} stay reserved, and nothing of this run is launched again.")
-    told.append(
-        "A report of its worker would still resolve it. If none can come, make sure on the worker's host that nothing "
-        "of the work is alive, then say so:"
-    )
-    commands = [_attest(attempt) for attempt in attempts if _is_uncertain(attempt)]
-    return " ".join([*told, " and ".join(commands)])
+    told = [_attempt(attempt) for attempt in uncertain]
+    if any(not attempt.superseded for attempt in uncertain):
+        slot = " and the schedule's overlap slot" if run.holds_slot else ""
+        kept = f"its places in pool {run.pool}{slot}"
+        told.append(f"Until this is resolved, {kept} stay reserved, and nothing of this run is launched again.")
+        told.append(f"{_hope(uncertain)} make sure")
+    else:
+        told.append(
+            "A later delivery of the same occurrence took its place, so it holds none, and no report changes it."
+        )
+        told.append("To have it resolved, make sure")
+    commands = " and ".join(_attest(attempt) for attempt in uncertain)
+    return f"{' '.join(told)} on the worker's host that nothing of the work is alive, then say so: {commands}"
+
+
+def why_uncertain(attempt: Attempt) -> str:
+    """Return why the outcome of an attempt cannot be confirmed, as a part of a sentence."""
+    reason = attempt.reason or "no report came"
+    return WHY.get(reason, reason.replace("_", " "))
 
 
 def waits_for(
-    run: Run, *, slot_run_id: str | None, first_in_line: str | None, pool: Pool | None, now_ms: int
+    run: Run,
+    *,
+    slot_run_id: str | None,
+    first_in_line: str | None,
+    pool: Pool | None,
+    now_ms: int,
 ) -> str | None:
     """Return what a Pending run waits for; None for any other run.
 
@@ -62,20 +77,31 @@ def waits_for(
     return f"a worker of pool {run.pool} that has room; `fencepost status` lists the workers"
 
 
+def waits_for_unfreeze(freeze: Freeze) -> str:
+    """Return what every Pending run waits for while the checkpoint is frozen."""
+    since = f"frozen since {instant_text(freeze.since_ms)} by {freeze.by}"
+    return f"`fencepost unfreeze`: {since}, and nothing is claimed meanwhile"
+
+
+def _hope(uncertain: Sequence[Attempt]) -> str:
+    if all(attempt.superseded or attempt.reason == RESTORED for attempt in uncertain):
+        return "What its worker reports of it is kept as evidence and resolves nothing:"
+    return "A report of its worker would still resolve it. If none can come,"
+
+
 def _is_uncertain(attempt: Attempt) -> bool:
     lost_stop = attempt.state is AttemptState.CANCELLING and attempt.unresolved
     return attempt.state is AttemptState.UNKNOWN or lost_stop
 
 
 def _attempt(attempt: Attempt) -> str:
-    reason = attempt.reason or "no report came"
-    why = WHY.get(reason, reason.replace("_", " "))
     wanted = (
         "was cancelled, and its stop is not confirmed" if attempt.state is AttemptState.CANCELLING else "is unknown"
     )
+    where = f" on worker {attempt.worker} (incarnation {attempt.incarnation})" if attempt.incarnation else ""
     return " ".join(
         [
-            f"Attempt {attempt.n} on worker {attempt.worker} (incarnation {attempt.incarnation}) {wanted}: {_sentence(why)}",
+            f"Attempt {attempt.n}{where} {wanted}: {_sentence(why_uncertain(attempt))}",
             _launch(attempt),
             *(["Evidence: " + _sentence("; ".join(attempt.evidence.splitlines()))] if attempt.evidence else []),
         ]

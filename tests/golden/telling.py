@@ -8,10 +8,11 @@ import msgspec
 
 from runner.checkpoint import ops, queries
 from runner.checkpoint.results import OpResult
-from tests.unit.checkpoint.book import Book, spec
+from tests.unit.checkpoint.book import SCHEDULE, Book, spec
 from worker.protocol import Binding
 
 Words = dict[str, str]
+PAUSES = {"backoff": "ms", "factor": "milli", "max": "ms"}
 
 
 class Telling:
@@ -36,15 +37,22 @@ class Telling:
         return f"done epoch={self.book.epoch}"
 
     def tell_apply(self, words: Words) -> str:
-        retry = ops.Retry(attempts=int(words.get("attempts", 1)))
+        codes = tuple(int(code) for code in words["codes"].split(",")) if "codes" in words else None
+        pauses = {f"{name}_{unit}": int(words[name]) for name, unit in PAUSES.items() if name in words}
+        retry = ops.Retry(attempts=int(words.get("attempts", 1)), on_exit_codes=codes, **pauses)
         trigger = ops.Every(interval_s=int(words.get("every", 1)))
-        schedule = spec(pool=words.get("pool", "default"), retry=retry, trigger=trigger)
+        chosen = {"pool": words.get("pool", "default"), "overlap": words.get("overlap", "skip")}
+        chosen["on_unknown"] = words.get("on_unknown", "hold")
+        lengths = {"retention": "retention_s", "deadline_s": "delivery_deadline_s"}
+        kept = {lengths[word]: int(words[word]) for word in lengths if word in words}
+        schedule = spec(words.get("name", "tick"), retry=retry, trigger=trigger, **chosen, **kept)
         sent = ops.Apply(operation=self._operation(words), pools=(), schedules=(schedule,))
         result = self.book.do(sent)
         return self._said(result, *(each["outcome"] for each in result.detail.get("schedules", ())))
 
     def tell_materialise(self, words: Words) -> str:
-        result = self.book.materialise(*(int(each) for each in words["due"].split(",")))
+        due = (int(each) for each in words["due"].split(","))
+        result = self.book.materialise(*due, name=words.get("name", "tick"))
         self.runs += result.detail.get("runs", ())
         made = [self._run_line(run_id) for run_id in result.detail.get("runs", ())]
         return "\n".join([self._said(result, f"overlap={result.detail.get('overlap', 0)}"), *made])
@@ -55,6 +63,18 @@ class Telling:
         if run_id is not None and run_id not in self.runs:
             self.runs.append(run_id)
         return self._said(result, *([self._run_line(run_id)] if run_id else []))
+
+    def tell_delete(self, words: Words) -> str:
+        result = self.book.do(ops.Delete(operation=self._operation(words), namespace="demo", name="tick"))
+        return self._said(result, f"open_runs={result.detail['open_runs']}")
+
+    def tell_prune(self, words: Words) -> str:
+        before_ms = int(words.get("before", self.book.now_ms))
+        result = self.book.do(ops.Prune(SCHEDULE, before_ms, int(words.get("limit", 100))))
+        return self._said(result, *(f"{part}={result.detail[part]}" for part in ("runs", "skips", "pruned_before_ms")))
+
+    def tell_disable(self, words: Words) -> str:
+        return self._said(self.book.do(ops.SetEnabled(self._operation(words), "demo", "tick", enabled=False)))
 
     def tell_claim(self, words: Words) -> str:
         run_id, n = self._attempt(words)
@@ -110,6 +130,33 @@ class Telling:
         read = self.book.attempt(run_id, n).revision - int(words.get("behind", 0))
         return self._said(self.book.do(ops.AttestOp(self._operation(words), run_id, n, row_revision=read, **said)))
 
+    def tell_attest_all(self, words: Words) -> str:
+        worker, incarnation = words["worker"].split("/")
+        said = {part: words.get(part, "") for part in ("attester", "statement", "evidence")}
+        named = [each.split(".") for each in words["rows"].split(",")]
+        keys = [(self._run({"run": name}), int(n)) for name, n in named]
+        rows = tuple(ops.AttestedRow(run_id, n, self.book.attempt(run_id, n).revision) for run_id, n in keys)
+        statement = ops.AttestIncarnationOp(self._operation(words), worker, incarnation, **said, attempts=rows)
+        result = self.book.do(statement)
+        listed = result.detail.get("attested", result.detail.get("attempts", ()))
+        lines = [
+            " ".join([f"r{self.runs.index(row['run_id']) + 1}.{row['attempt']}", row.get("run_state", "")]).rstrip()
+            for row in listed
+        ]
+        return "\n".join([self._said(result), *lines])
+
+    def tell_freeze(self, words: Words) -> str:
+        return self._said(self.book.do(ops.SetFrozen(self._operation(words), words.get("off") is None)))
+
+    def tell_restore(self, words: Words) -> str:
+        result = self.book.do(ops.Restore(self._operation(words)))
+        runs = " ".join(f"{state}={n}" for state, n in result.detail["runs"].items())
+        return self._said(result, f"generation={result.detail['generation']}", runs)
+
+    def tell_redeliver(self, words: Words) -> str:
+        redeliver = ops.Redeliver(self._operation(words), self._run(words), int(words["until"]))
+        return self._said(self.book.do(redeliver))
+
     def tell_close(self, words: Words) -> str:
         return self._said(self.book.do(ops.CloseOp(run_id=self._run(words))))
 
@@ -124,7 +171,7 @@ class Telling:
         run_id = self._run(words)
         lines = [self._run_line(run_id)]
         for attempt in queries.attempts(self.book.db, run_id):
-            marks = [mark for mark in ("unresolved", "won", "fenced") if getattr(attempt, mark)]
+            marks = [mark for mark in ("unresolved", "superseded", "won", "fenced") if getattr(attempt, mark)]
             reason = [] if attempt.reason is None else [attempt.reason]
             lines.append(" ".join([f"  {attempt.n} {attempt.state.value}", *reason, *marks]))
             lines += [f"    {line}" for line in attempt.evidence.splitlines()]
@@ -139,6 +186,7 @@ class Telling:
             attempt = "run" if event.attempt is None else str(event.attempt)
             why = "" if event.why is None else f" ({event.why})"
             lines.append(f"{event.op} by {event.actor}: {attempt} {event.from_state or '-'} -> {event.to_state}{why}")
+            lines += [] if event.evidence is None else [f"  on {event.evidence}"]
         return "\n".join(lines)
 
     def _report(self, kind: type[ops.Op], words: Words, **said: Any) -> str:

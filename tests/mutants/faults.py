@@ -26,12 +26,14 @@ class Fault:
     Attributes:
         story: number of the audited hazard whose own scripted test must notice, or None: any test may.
         edits: one; more where a hazard is closed twice and either guard alone is enough.
+        left: why the simulation does not find it, and what does; None if it must.
     """
 
     hazard: str
     name: str
     story: int | None
     edits: tuple[Edit, ...]
+    left: str | None = None
 
 
 def read_faults(package: str) -> list[Fault]:
@@ -41,9 +43,15 @@ def read_faults(package: str) -> list[Fault]:
 
 
 def _fault(
-    *, hazard: str, name: str, story: int | None = None, also: Sequence[Mapping[str, str]] = (), **edit: str
+    *,
+    hazard: str,
+    name: str,
+    story: int | None = None,
+    also: Sequence[Mapping[str, str]] = (),
+    left: str | None = None,
+    **edit: str,
 ) -> Fault:
-    return Fault(hazard, name, story, tuple(Edit(**each) for each in (edit, *also)))
+    return Fault(hazard, name, story, tuple(Edit(**each) for each in (edit, *also)), left)
 
 
 def misfits(fault: Fault) -> list[str]:

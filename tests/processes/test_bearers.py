@@ -15,7 +15,8 @@ ROUTES = {
     0: ["GET /cluster/raft", "GET /cluster/status", "GET /cluster/data/runs", "POST /cluster/relay", "GET /nowhere"],
     100: ["POST /v1/poll", "POST /v1/permits", "POST /v1/reports", "POST /v1/fences", "GET /nowhere"],
     200: [
-        "GET /v1/status", "GET /v1/schedules", "GET /v1/runs", "GET /v1/runs/x", "GET /v1/events", "POST /v1/apply",
+        "GET /v1/status", "GET /v1/schedules", "GET /v1/runs", "GET /v1/runs/x", "GET /v1/events", "GET /v1/unknown",
+        "POST /v1/apply", "POST /v1/attest/incarnation", "POST /v1/freeze", "POST /v1/unfreeze", "POST /v1/delete",
         "POST /v1/trigger", "POST /v1/enable", "POST /v1/disable", "POST /v1/cancel", "POST /v1/attest",
         "GET /healthz", "GET /readyz", "GET /nowhere",
     ],

@@ -87,6 +87,12 @@ def test_one_life_of_a_schedule(tmp_path: Path) -> None:
         said(cluster, "apply", "-f", str(path))
         assert cluster.json("schedules")[0]["enabled"] is False, "apply changed enabled/disabled"
         ran(cluster, "enable", "test/job")
+        assert "\nopen_runs: 0\n" in ran(cluster, "delete", "test/job")
+        assert cluster.json("schedules") == []
+        assert "was deleted" in ran(cluster, "trigger", "test/job", code=1)
+        assert run["run_id"] in ran(cluster, "runs", "--schedule", "test/job"), "its runs stay"
+        assert "would revive test/job" in cluster.call("apply", "--dry-run", "-f", str(path)).stdout
+        assert "test/job revived" in ran(cluster, "apply", "-f", str(path))
         assert "Succeeded" in ran(cluster, "cancel", run["run_id"], code=1)
         said(cluster, "trigger", "test/nothing", code=1)
         assert said(

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.calendar import Plan, next_after, plan
+from runner.calendar import Plan, next_after, plan, skip
 from runner.calendar.planning import MAX_COUNTED
-from runner.checkpoint.ops import Cron, Every, Missed
+from runner.checkpoint.ops import At, Cron, Every, Missed
 
 MINUTELY = Cron("* * * * *")
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
@@ -47,6 +47,20 @@ def test_a_lone_late_instant_runs_within_the_window_of_one_hour() -> None:
     due_ms = NOON + HOUR
     assert plan(hourly, "UTC", 0, NOON, due_ms + HOUR) == Plan(due_ms + HOUR, (), (due_ms,))
     assert plan(hourly, "UTC", 0, NOON, due_ms + HOUR + 1) == Plan(due_ms + HOUR + 1, (missed(due_ms, due_ms, 1),), ())
+
+
+def test_a_one_shot_is_due_once_and_within_its_window() -> None:
+    once = At(NOON + HOUR)
+    assert next_after(once, "UTC", 0, NOON).at_ms == NOON + HOUR
+    assert next_after(once, "UTC", 0, NOON + HOUR) is None
+    assert plan(once, "UTC", 0, NOON, NOON + HOUR - 1) == Plan(NOON + HOUR - 1, (), ())
+    assert plan(once, "UTC", 0, NOON, NOON + 2 * HOUR) == Plan(NOON + 2 * HOUR, (), (NOON + HOUR,))
+    late_ms = NOON + 2 * HOUR + 1
+    assert plan(once, "UTC", 0, NOON, late_ms) == Plan(late_ms, (missed(NOON + HOUR, NOON + HOUR, 1),), ())
+    assert plan(once, "UTC", 0, NOON + HOUR, late_ms) == Plan(late_ms, (), ())
+    given_up = Missed(NOON + HOUR, NOON + HOUR, 1, "restored")
+    assert skip(once, "UTC", 0, NOON, NOON + HOUR, "restored") == Plan(NOON + HOUR, (given_up,), ())
+    assert skip(once, "UTC", 0, NOON, NOON + HOUR - 1, "restored") == Plan(NOON + HOUR - 1, (), ())
 
 
 def test_of_many_late_instants_only_the_latest_runs() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from runner.checkpoint import ops, queries, results
+from runner.checkpoint import ops, queries, results, waiting
 from runner.checkpoint.admitting import binding_of
 from runner.checkpoint.machine import Checkpoint
 from runner.checkpoint.records import Attempt, Run
@@ -74,6 +74,12 @@ class Book:
 
     def apply(self, *schedules: ops.ScheduleSpec, pools: tuple[ops.PoolSpec, ...] = ()) -> OpResult:
         return self.do(ops.Apply(operation=self.operation(), pools=pools, schedules=schedules))
+
+    def claimable(self) -> list[str]:
+        """Return the ids of the runs that could be claimed now, oldest first."""
+        roomy: waiting.Served = {pool.name: None for pool in queries.pools(self.db) if pool.held < pool.limit}
+        found, _ = waiting.claimable(self.db, roomy, self.now_ms, waiting.Walk())
+        return sorted(one.run.run_id for one in found)
 
     def materialise(self, *due_ms: int, name: str = "tick", until_ms: int | None = None, **changes: Any) -> OpResult:
         schedule = queries.schedule_named(self.db, "demo", name)

@@ -61,6 +61,7 @@ def test_every_guard_of_the_table_is_tested_here() -> None:
         Reason.LEDGER_DIFFERS,
         Reason.INCARNATION_DIFFERS,
         Reason.EXECUTION_DIFFERS,
+        Reason.GENERATION_DIFFERS,
         Reason.SUPERSEDED,
         Reason.STILL_STOPPING,
         Reason.INCOMPLETE,
@@ -165,6 +166,18 @@ REPORTS = [pairs.accept(), pairs.finish(), pairs.stopped(), pairs.forfeit()]
 def test_reports_come_from_the_same_worker_and_ledger(report: words.Report, other: dict[str, str]) -> None:
     elsewhere = replace(report, **other)
     assert kept(pairs.in_state(AttemptState.CANCELLING), elsewhere) is Reason.LEDGER_DIFFERS
+
+
+@pytest.mark.parametrize("report", REPORTS)
+def test_what_is_reported_of_an_attempt_of_an_earlier_generation_is_evidence(report: words.Report) -> None:
+    cancelling = pairs.in_state(AttemptState.CANCELLING)
+    kept_as_it_was, decision = step(cancelling, report, Facts(generation=2), now_ms=pairs.NOW_MS)
+    assert decision == Kept(Reason.GENERATION_DIFFERS)
+    assert kept_as_it_was is not None
+    assert kept_as_it_was.state is AttemptState.CANCELLING
+    assert kept_as_it_was.evidence
+    _, decision = step(cancelling, report, Facts(generation=1), now_ms=pairs.NOW_MS)
+    assert decision == Moved()
 
 
 @pytest.mark.parametrize("state", [AttemptState.ADMITTED, AttemptState.UNKNOWN, AttemptState.CANCELLING])

@@ -27,7 +27,7 @@ def test_the_first_of_a_batch_takes_the_slot_and_the_others_wait_in_line() -> No
     book.now_ms = 3_000
     first, second, third = book.materialise(1_000, 2_000, 3_000).detail["runs"]
     assert [book.run(each).holds_slot for each in (first, second, third)] == [True, False, False]
-    assert [run.run_id for run in queries.claimable(book.db, 3_000, 10)] == [first]
+    assert book.claimable() == [first]
     assert book.claim(second).reason == "slot_held"
     book.claim(first)
     book.admit(first)
@@ -180,7 +180,7 @@ def test_what_closes_in_line_is_missed_and_the_slot_goes_on() -> None:
     first, second, third = book.materialise(1_000, 2_000, 3_000).detail["runs"]
     book.now_ms = 2_000 + HOUR_MS
     assert queries.closing(book.db, book.now_ms, 10) == [first, second]
-    assert queries.claimable(book.db, book.now_ms, 10) == []
+    assert book.claimable() == []
     assert book.claim(first).reason == "window_passed"
     for run_id in (second, first):
         assert book.do(ops.CloseOp(run_id=run_id)).kind == "done"
@@ -188,4 +188,4 @@ def test_what_closes_in_line_is_missed_and_the_slot_goes_on() -> None:
     assert book.do(ops.CloseOp(run_id=third)).reason == "window_open"
     assert book.do(ops.CloseOp(run_id=first)).reason == "illegal_move"
     assert slot(book) == third
-    assert [run.run_id for run in queries.claimable(book.db, book.now_ms, 10)] == [third]
+    assert book.claimable() == [third]

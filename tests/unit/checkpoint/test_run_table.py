@@ -9,7 +9,6 @@ from runner.checkpoint import attempt_words as words
 from runner.checkpoint import run as runs
 from runner.checkpoint.attempt import TERMINAL as ATTEMPT_TERMINAL
 from runner.checkpoint.attempt import step as attempt_step
-from runner.checkpoint.pause import pause_ms
 from runner.checkpoint.records import Attempt, AttemptState, RunState
 from runner.checkpoint.run import COMMANDS, MOVES, Case, Standing, closing_ms, conclude, step
 from tests.unit.checkpoint import pairs
@@ -252,18 +251,22 @@ def test_reopen_is_for_failed_webhooks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("attempts", "pause"),
-    [
-        ((failed(),), 1_000),
-        ((pairs.in_state(A.NOT_LAUNCHED),), 1_000),
-        ((pairs.in_state(A.NOT_LAUNCHED), forfeited(2)), 2_000),
-        ((forfeited(), failed(2)), 1_000),
-        ((failed(), *(forfeited(n) for n in range(2, 5))), 4_000),
-        (tuple(forfeited(n) for n in range(1, 101)), 60_000),
-    ],
+    ("reason", "exit_code", "retried"),
+    [("exit", 75, True), ("exit", 1, False), ("exit", None, False), ("timeout", 75, False), ("refused", None, False)],
 )
-def test_pause(attempts: tuple[Attempt, ...], pause: int) -> None:
-    assert pause_ms(attempts) == pause
+def test_only_a_named_exit_code_is_tried_again(reason: str, exit_code: int | None, retried: bool) -> None:
+    attempt = pairs.after(pairs.admit(), pairs.finish(succeeded=False, reason=reason, exit_code=exit_code))
+    named = case(attempt, attempts_allowed=3, retried_codes=frozenset({75, -9}))
+    assert conclude(named) == (Standing(R.PENDING) if retried else Standing(R.FAILED, reason))
+    assert conclude(replace(named, retried_codes=None)) == Standing(R.PENDING), "without names, any failure is"
+    assert conclude(replace(named, retried_codes=frozenset())).state is R.FAILED
+
+
+def test_named_exit_codes_are_for_failures_of_the_work_alone() -> None:
+    assert conclude(case(forfeited(), retried_codes=frozenset({75}))).state is R.PENDING
+    assert conclude(case(pairs.in_state(A.NOT_LAUNCHED), retried_codes=frozenset({75}))).state is R.PENDING
+    uncertain = webhook(pairs.superseded(), failed(2), attempts_allowed=2, retried_codes=frozenset({75}))
+    assert conclude(uncertain) == Standing(R.UNKNOWN, "worker_out_of_contact"), "for good, and still as uncertain"
 
 
 EXAMPLES = {

@@ -1,5 +1,6 @@
 """Credentials: what is one, what is none, and that neither is ever shown."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -103,3 +104,10 @@ def test_a_file_without_a_usable_token_is_refused_by_name_only(tmp_path: Path, c
 def test_a_missing_file_is_one_clear_line(tmp_path: Path) -> None:
     with pytest.raises(Unfit, match=r"nowhere cannot be read \(No such file or directory\)"):
         load_token(tmp_path / "nowhere")
+
+
+def test_a_named_pipe_holds_up_nobody(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    os.mkfifo(path, 0o600)
+    with pytest.raises(Unfit, match="is empty"):
+        load_token(path)

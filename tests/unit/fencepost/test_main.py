@@ -43,7 +43,10 @@ def schedules(folder: Path, text: str = SCHEDULES) -> str:
         (["trigger", "demo/close"], "/v1/trigger", {"namespace": "demo", "name": "close"}),
         (["enable", "demo/close"], "/v1/enable", {"namespace": "demo", "name": "close"}),
         (["disable", "demo/close"], "/v1/disable", {"namespace": "demo", "name": "close"}),
+        (["delete", "demo/close"], "/v1/delete", {"namespace": "demo", "name": "close"}),
         (["cancel", "r1"], "/v1/cancel", {"run_id": "r1"}),
+        (["freeze"], "/v1/freeze", {}),
+        (["unfreeze"], "/v1/unfreeze", {}),
     ],
 )
 def test_a_change_under_the_key_that_was_given(
@@ -177,6 +180,32 @@ def test_a_stale_answer_is_printed_and_called_so_on_stderr(tmp_path: Path, capsy
     said = capsys.readouterr()
     assert (said.out, said.err.count("\n")) == ("[]\n", 1)
     assert "applied index 41" in said.err
+
+
+def test_a_list_that_goes_on_says_how_to_ask_for_more(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with ScriptedVoter(answers(200, [], Fencepost_Next="7.1.r1"), answers(200, []), answers(200, [])) as voter:
+        config = ["--json", "--config", operator(tmp_path, voter.url)]
+        assert main(["runs", "--limit", "1", *config]) == 0
+        said = capsys.readouterr()
+        assert (said.out, said.err.count("\n")) == ("[]\n", 1)
+        assert "--before 7.1.r1" in said.err
+        assert main(["runs", "--before", "7.1.r1", *config]) == 0
+        assert main(["events", "--before", "7.0", *config]) == 0
+        assert capsys.readouterr().err == ""
+    assert [heard.line.split()[1] for heard in voter.heard[1:]] == [
+        "/v1/runs?limit=50&before=7.1.r1",
+        "/v1/events?limit=50&before=7.0",
+    ]
+
+
+def test_all_schedules_are_read_page_by_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pages = [answers(200, [1], Fencepost_Next="demo/a"), answers(200, [2], Fencepost_Stale="9"), answers(200, {})]
+    with ScriptedVoter(*pages) as voter:
+        assert main(["schedules", "--json", "--config", operator(tmp_path, voter.url)]) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out) == [1, 2]
+    assert "applied index 9" in said.err, "one stale page makes the whole a stale answer"
+    assert [heard.line.split()[1] for heard in voter.heard] == ["/v1/schedules", "/v1/schedules?after=demo%2Fa"]
 
 
 @pytest.mark.parametrize("content", [{}, [1], "x", None, [{"namespace": "demo"}]])

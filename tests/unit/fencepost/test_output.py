@@ -118,6 +118,7 @@ def test_schedules_with_their_next_instant() -> None:
         "name": "close",
         "cron": "0 0 * * *",
         "every_s": None,
+        "at": None,
         "timezone": "UTC",
         "enabled": True,
     }
@@ -125,6 +126,8 @@ def test_schedules_with_their_next_instant() -> None:
     text = output.schedules([cron | {"pool": "default", "next": {"at": "2026-03-29T00:00:00Z"}}, every])
     assert [line.split("  ")[-1].strip() for line in text.split("\n")[1:]] == ["2026-03-29T00:00:00Z", "-"]
     assert "every 2s" in text
+    once = every | {"every_s": None, "at": "2026-03-29T00:00:00Z"}
+    assert "  at 2026-03-29T00:00:00Z  " in output.schedules([once])
 
 
 def test_what_a_change_and_its_rehearsal_say() -> None:
@@ -142,3 +145,25 @@ def test_what_a_change_and_its_rehearsal_say() -> None:
     lines = ["would create demo/a", "would change demo/b", "would create pool reports", "would change pool gpu"]
     assert output.preview(preview | {"new_pools": ["reports"]}).split("\n") == [*lines, "unchanged demo/c"]
     assert "would change pool reports" in output.preview(preview)  # a voter of an older version
+
+
+def test_show_states_the_retry_policy_in_words() -> None:
+    shown = RUN | {"unknown_because": None, "attempts": [], "events": []}
+    once = {"attempts": 1, "backoff_ms": 1_000, "factor": 2.0, "max_ms": 300_000, "on_exit_codes": None}
+    assert "\nretry          1 attempt\n" in output.run(shown | {"retry": once})
+    thrice = {"attempts": 3, "backoff_ms": 1_500, "factor": 1.5, "max_ms": 60_000, "on_exit_codes": [-9, 75]}
+    text = output.run(shown | {"retry": thrice})
+    assert (
+        "3 attempts; pauses of 1.5 s, each later one 1.5 times as long, at most 60 s; only after exit codes -9, 75"
+        in text
+    )
+
+
+def test_the_trail_says_on_what_evidence_its_lines_stand() -> None:
+    line = {"revision": 7, "at": "2026-01-01T00:00:00Z", "actor": "node1", "run_id": "r1", "attempt": 1, "op": "lose"}
+    moved = line | {"from": "Accepted", "to": "Unknown", "why": "worker_out_of_contact"}
+    told = output.events([moved | {"evidence": "the last poll heard\x1b lists it"}, moved | {"evidence": None}])
+    assert told.endswith(
+        "on what evidence:\n  revision 7, lose by node1: the last poll heard\N{REPLACEMENT CHARACTER} lists it"
+    )
+    assert "on what evidence" not in output.events([moved])

@@ -41,7 +41,7 @@ def test_every_example_loads(tmp_path: Path, text: str) -> None:
 
 
 def test_there_are_examples() -> None:
-    assert len(EXAMPLES) == 5
+    assert len(EXAMPLES) == 7
 
 
 @pytest.mark.parametrize("heading", FORMS)
@@ -72,7 +72,8 @@ def test_the_defaults_and_examples_of_the_tables_are_right(tmp_path: Path, headi
         return load_schedules(path)
 
     for key, (default, example) in rows(heading).items():
-        without = {name: value for name, value in keys.items() if name not in {key, "every" if key == "cron" else key}}
+        gone = {key, "every"} if key in {"cron", "at"} else {key}
+        without = {name: value for name, value in keys.items() if name not in gone}
         if default.startswith("`"):
             assert loaded(without) == loaded({**without, key: default.strip("`")})
         if example:

@@ -82,7 +82,7 @@ class FakeNode:
         )
         put(self.db, "pools", name="default", capacity=64, revision=1)
 
-    async def propose(self, command: bytes) -> Applied:  # noqa: ARG002 - named as the port names it
+    async def propose(self, command: bytes, within_s: float, version: int) -> Applied:  # noqa: ARG002 - named as the port names them
         raise AssertionError("management proposes nothing by itself")
 
     async def barrier(self) -> int:

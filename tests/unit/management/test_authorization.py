@@ -14,12 +14,17 @@ EXPECTED = {
     ("GET", "/v1/runs"): EITHER,
     ("GET", "/v1/runs/{id}"): EITHER,
     ("GET", "/v1/events"): EITHER,
+    ("GET", "/v1/unknown"): EITHER,
     ("POST", "/v1/apply"): OPERATOR,
     ("POST", "/v1/trigger"): OPERATOR,
     ("POST", "/v1/enable"): OPERATOR,
     ("POST", "/v1/disable"): OPERATOR,
+    ("POST", "/v1/delete"): OPERATOR,
     ("POST", "/v1/cancel"): OPERATOR,
+    ("POST", "/v1/freeze"): OPERATOR,
+    ("POST", "/v1/unfreeze"): OPERATOR,
     ("POST", "/v1/attest"): RECOVERY,
+    ("POST", "/v1/attest/incarnation"): RECOVERY,
     ("POST", "/v1/voters/replace"): OPERATOR,
 }
 

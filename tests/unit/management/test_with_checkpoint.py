@@ -131,3 +131,28 @@ async def test_every_answer_of_the_checkpoint_can_be_written_as_json() -> None:
         reply = await change(owner, path, body, n)
         assert msgspec.json.decode(reply.body)["again"] is False
         assert reply.status == (404 if n == 4 else 200)
+
+
+async def test_a_deleted_schedule_is_not_listed_its_runs_are_and_an_apply_revives_it() -> None:
+    owner, follower, _ = live_cluster()
+    await change(owner, "/v1/apply", {"schedules": [TICK]}, 1)
+    before = decoded(await owner.ask("GET", "/v1/schedules"))[0]
+    triggered = decoded(await change(owner, "/v1/trigger", NAME, 2))
+    deleted = decoded(await change(follower, "/v1/delete", NAME, 3))
+    assert deleted == {"schedule_id": before["schedule_id"], "open_runs": 1, "unchanged": False, "again": False}
+    assert decoded(await change(owner, "/v1/delete", NAME, 3)) == deleted | {"again": True}
+    assert decoded(await owner.ask("GET", "/v1/schedules")) == []
+    for query in ({}, {"schedule": "demo/tick"}, {"schedule": "demo/tick", "state": "Pending"}):
+        assert [row["run_id"] for row in decoded(await owner.ask("GET", "/v1/runs", **query))] == [triggered["run_id"]]
+    for n, path in enumerate(("/v1/trigger", "/v1/enable", "/v1/disable"), 4):
+        refused = await change(owner, path, NAME, n)
+        assert (refused.status, decoded(refused)["reason"]) == (409, "schedule_deleted")
+        assert "apply it again to bring it back" in decoded(refused)["detail"]
+    body = {"schedules": [TICK]}
+    announced = decoded(await owner.ask("POST", "/v1/apply", body, dry_run="true"))
+    assert (announced["revives"], announced["creates"], announced["unchanged"]) == (["demo/tick"], [], [])
+    assert [each["outcome"] for each in decoded(await change(owner, "/v1/apply", body, 8))["schedules"]] == ["revived"]
+    after = decoded(await owner.ask("GET", "/v1/schedules"))[0]
+    assert (after["schedule_id"], after["slot_run_id"]) == (before["schedule_id"], triggered["run_id"])
+    absent = await change(owner, "/v1/delete", {"namespace": "demo", "name": "no"}, 9)
+    assert (absent.status, decoded(absent)["reason"]) == (404, "no_such_schedule")

@@ -41,7 +41,11 @@ class FakeLog:
 
 
 class FakeNode:
-    """One voter. `fail` is consulted once, by the next proposal; `held` keeps proposals waiting."""
+    """One voter.
+
+    `fail` is consulted once, by the next proposal; a command with an `unbearable` operation fails its trial each time;
+    proposals wait while they are not `flowing`; `others` are the voters that it sees.
+    """
 
     def __init__(self, log: FakeLog, clock: VirtualClock, name: str = "node1") -> None:
         self.log = log
@@ -50,6 +54,9 @@ class FakeNode:
         self.leads: int | None = None
         self.leader: str | None = None
         self.peers: list[VirtualClock] = []
+        self.others: list[PeerStatus] = []
+        self.unbearable: Callable[[ops.Op], bool] = lambda _: False
+        self.refused = 0
         self.resigned: list[str] = []
         self.transfers: list[float] = []
         self.ends = False
@@ -72,12 +79,20 @@ class FakeNode:
         self._pending.clear()
         self._changed.set()
 
-    async def propose(self, command: bytes) -> Applied:
+    async def propose(self, command: bytes, within_s: float, version: int) -> Applied:
         self._must_lead()
-        await self._round()
+        assert version == ops.VERSION
+        try:
+            async with asyncio.timeout(within_s):
+                await self._round()
+        except TimeoutError:
+            raise NotApplied(Why.EXPIRED) from None
         if self.fail is not None:
             fail, self.fail = self.fail, None
             raise fail(command)
+        if any(self.unbearable(op) for op in ops.decode(command).ops):
+            self.refused += 1
+            raise NotApplied(Why.FAILED_TRIAL, "no such column")
         return self.log.append(command)
 
     def lose_reply(self, command: bytes) -> Exception:
@@ -102,7 +117,7 @@ class FakeNode:
     def status(self) -> Status:
         role = "leader" if self.leads is not None else "follower"
         mine = PeerStatus(self.name, connected=True, applied_index=1)
-        return Status(self.name, role, self.log.term, self.leader, 1, 1, 1, "", (mine,))
+        return Status(self.name, role, self.log.term, self.leader, 1, 1, 1, "", (mine, *self.others))
 
     def clocks(self) -> tuple[PeerClock, ...]:
         mono_s = self.clock.mono_s()

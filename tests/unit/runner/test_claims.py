@@ -1,7 +1,12 @@
+from collections import Counter
 from collections.abc import Collection, Sequence
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from runner.checkpoint.records import Attempt, AttemptState, Run
-from runner.claims import Claimable, match, rooms
+from runner.checkpoint.waiting import Claimable
+from runner.claims import match, rooms, served
 from runner.contacts import Contact
 from tests.unit.runner.rows import attempt, contact, held, pool, run
 
@@ -19,8 +24,8 @@ def free(
 def matched(runs: list[Run], contacts: list[Contact], **pools: int) -> list[tuple[str, str]]:
     room = rooms(contacts, [], [], served_s=0.0, poll_s=5.0)
     limits = {name: pool(name, limit) for name, limit in ({"default": 64} | pools).items()}
-    found = match([Claimable(one, 1) for one in runs], room, limits)
-    return [(op.run_id, op.worker) for op in found]
+    found = match([Claimable(one, 1) for one in runs], room, limits, {})
+    return [(one.op.run_id, one.op.worker) for one in found]
 
 
 def test_claims_that_a_poll_could_not_know_of_take_its_slots() -> None:
@@ -55,8 +60,78 @@ def test_a_pool_is_never_overbooked_in_one_command() -> None:
 
 def test_a_claim_carries_the_workers_pools_and_the_attempts_number() -> None:
     (room,) = rooms([contact(pools=frozenset({"default", "a"}))], [], [], served_s=0.0, poll_s=5.0)
-    (op,) = match([Claimable(run(), 2)], [room], {"default": pool()})
+    (found,) = match([Claimable(run(), 2)], [room], {"default": pool()}, {})
+    op = found.op
     assert (op.attempt, op.incarnation, op.ledger, op.authorities) == (2, "i1", "l1", ("a", "default"))
     (room,) = rooms([contact(pools=None)], [], [], served_s=0.0, poll_s=5.0)
-    (op,) = match([Claimable(run(), 1)], [room], {"default": pool()})
-    assert op.authorities == ("default",)
+    (found,) = match([Claimable(run(), 1)], [room], {"default": pool()}, {})
+    assert found.op.authorities == ("default",)
+
+
+def waiting(**counts: int) -> list[Claimable]:
+    """So many runs of each namespace, the first namespace's the oldest."""
+    return [
+        Claimable(run(f"r{n:02}-{k:04}", namespace=name), 1)
+        for n, (name, count) in enumerate(counts.items())
+        for k in range(count)
+    ]
+
+
+def turns(candidates: list[Claimable], slots: int, last: dict[str, int] | None = None) -> list[str]:
+    room = rooms([contact(slots=slots)], [], [], served_s=0.0, poll_s=5.0)
+    return [one.op.run_id for one in match(candidates, room, {"default": pool(limit=1_000)}, last or {})]
+
+
+def test_namespaces_take_turns_and_within_one_the_oldest_is_first() -> None:
+    many = waiting(a=100, b=2, c=1)
+    assert turns(many[::-1], 6) == ["r00-0000", "r01-0000", "r02-0000", "r00-0001", "r01-0001", "r00-0002"]
+
+
+def test_the_namespace_whose_last_claim_is_longest_ago_begins() -> None:
+    many = waiting(a=100, b=1, c=1)
+    assert turns(many, 1) == ["r00-0000"]
+    assert turns(many, 1, {"a": 1}) == ["r01-0000"]
+    assert turns(many, 1, {"a": 3, "b": 2, "c": 1}) == ["r02-0000"]
+
+
+def test_a_run_that_fits_nowhere_costs_its_namespace_no_turn() -> None:
+    runs = [Claimable(run("r1", namespace="a", pool="gpu"), 1), *waiting(a=1, b=1)]
+    assert turns(runs, 2) == ["r00-0000", "r01-0000"]
+
+
+names = st.sampled_from(["a", "b", "c", "d"])
+
+
+@given(
+    counts=st.lists(st.tuples(names, st.sampled_from(["default", "small"])), max_size=60),
+    slots=st.lists(st.integers(0, 5), max_size=4),
+    small=st.integers(0, 3),
+    last=st.dictionaries(names, st.integers(1, 9)),
+)
+def test_no_namespace_gets_two_claims_more_than_another_that_still_could(
+    counts: list[tuple[str, str]], slots: list[int], small: int, last: dict[str, int]
+) -> None:
+    runs = [Claimable(run(f"r{n:03}", namespace=name, pool=where), 1) for n, (name, where) in enumerate(counts)]
+    workers = [contact(f"w{n}", slots=free) for n, free in enumerate(slots)]
+    limits = {"default": pool(limit=1_000), "small": pool("small", small)}
+    found = match(runs, rooms(workers, [], [], served_s=0.0, poll_s=5.0), limits, last)
+    assert len({one.op.run_id for one in found}) == len(found) <= sum(slots)
+    for worker in workers:
+        assert sum(one.op.worker == worker.worker for one in found) <= worker.slots
+    claimed = {one.op.run_id for one in found}
+    assert sum(one.run.pool == "small" and one.run.run_id in claimed for one in runs) <= small
+    got = Counter(one.namespace for one in found)
+    left = {one.run.namespace for one in runs if one.run.run_id not in claimed and one.run.pool == "default"}
+    for name in left:
+        assert all(got[other] - got[name] <= 1 for other in got)
+    if len(found) < sum(slots):
+        assert not left, "no room stays empty while something fits"
+
+
+def test_pools_with_room_are_read_of_the_namespaces_that_somebody_serves() -> None:
+    pools = {"default": pool(), "gpu": pool("gpu"), "full": pool("full", 1, 1)}
+    both = [contact("a", pools=frozenset({"gpu", "full"})), contact("b", namespaces=frozenset({"x"}))]
+    assert served(both, pools) == {"gpu": None, "default": frozenset({"x"})}
+    two = [contact("a", namespaces=frozenset({"x"})), contact("b", namespaces=frozenset({"y"}))]
+    assert served(two, {"default": pool()}) == {"default": frozenset({"x", "y"})}
+    assert served([], pools) == {}

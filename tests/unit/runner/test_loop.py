@@ -93,7 +93,14 @@ def test_urgent_operations_go_before_the_ordinary_and_the_owners_own_come_last()
     simulate(story)
 
 
-def test_an_edit_first_puts_on_record_what_is_due_before_it() -> None:
+EDITS = (
+    ops.SetEnabled(operation("d1"), "demo", "tick", enabled=False),
+    ops.Delete(operation("d1"), "demo", "tick"),
+)
+
+
+@pytest.mark.parametrize("edit", EDITS, ids=lambda edit: type(edit).__name__)
+def test_an_edit_first_puts_on_record_what_is_due_before_it(edit: ops.Op) -> None:
     async def story() -> None:
         one = voter()
         async with running(one):
@@ -103,14 +110,13 @@ def test_an_edit_first_puts_on_record_what_is_due_before_it() -> None:
                 group.create_task(one.runner.submit(trigger("t1")))
                 await asyncio.sleep(0.9)
                 mark = len(one.log.commands)
-                disable = ops.SetEnabled(operation("d1"), "demo", "tick", enabled=False)
-                group.create_task(one.runner.submit(disable))
+                group.create_task(one.runner.submit(edit))
                 await asyncio.sleep(0.09)
                 one.clock.step_ms += 3_000  # less than a step that would be doubted
                 one.node.flowing.set()
             await asyncio.sleep(0.1)
             commands = one.log.commands[mark:]
-            assert [kinds(command) for command in commands] == [["Trigger"], ["Materialise", "SetEnabled"]]
+            assert [kinds(command) for command in commands] == [["Trigger"], ["Materialise", type(edit).__name__]]
             made = commands[1].ops[0]
             assert isinstance(made, ops.Materialise)
             assert made.until_ms == commands[1].now_ms

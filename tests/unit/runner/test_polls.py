@@ -79,6 +79,33 @@ def test_a_stop_ends_a_held_poll_and_is_repeated_until_confirmed() -> None:
     simulate(story)
 
 
+@pytest.mark.parametrize("by", ["instant", "trigger"])
+def test_a_worker_hears_at_once_that_a_later_run_takes_the_place_of_its_own(by: str) -> None:
+    async def story() -> None:
+        one = voter()
+        async with running(one):
+            await one.apply(tick(every_s=3 if by == "instant" else 3_600, overlap="cancel_previous"))
+            worker = FakeWorker(one)
+            if by == "trigger":
+                await triggered(one, "t1")
+            claim = await worker.launched()
+            async with asyncio.TaskGroup() as group:
+                polling = group.create_task(worker.poll(5.0))
+                await asyncio.sleep(0.5)
+                if by == "trigger":
+                    await triggered(one, "t2")
+                begun = elapsed_s()
+            (stop,) = polling.result().stops
+            assert stop.run_id == claim.binding.run_id
+            assert elapsed_s() - begun < (0.05 if by == "trigger" else 2.6)
+            assert one.states()[:2] == ["Cancelling", "Pending"]
+            await worker.report(worker.stopped(claim))
+            assert (await worker.claim()).binding.run_id != claim.binding.run_id
+            assert one.states()[0] == "Cancelled"
+
+    simulate(story)
+
+
 def test_a_report_ends_the_held_poll_since_its_slots_are_out_of_date() -> None:
     async def story() -> None:
         one = voter()

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from cluster.bearer import Principal
@@ -73,8 +73,10 @@ def operation(key: str) -> ops.Operation:
     return ops.Operation("operator", key, f"digest of {key}")
 
 
-def voter(log: FakeLog | None = None, *, name: str = "node1", voters: int = 1, timing: Timing | None = None) -> Voter:
-    timing = timing or Timing()
+def voter(
+    log: FakeLog | None = None, *, name: str = "node1", voters: int = 1, timing: Timing | None = None, **lengths: float
+) -> Voter:
+    timing = replace(timing or Timing(), **lengths)
     clock = VirtualClock(NOON_MS)
     node = FakeNode(log or FakeLog(), clock, name)
     runner = Runner(node=node, clock=clock, name=name, voters=voters, timing=timing)
@@ -183,8 +185,11 @@ class FakeWorker:
         return only(await self.voter.admission.reports(self.principal, message))
 
     def finish(self, claim: Claim, *, succeeded: bool = True, tail: str = "") -> Finish:
+        return self.finish_of(claim.binding.run_id, claim.binding.attempt, succeeded=succeeded, tail=tail)
+
+    def finish_of(self, run_id: str, attempt: int = 1, *, succeeded: bool = True, tail: str = "") -> Finish:
         return Finish(
-            **self._of(claim.binding.run_id, claim.binding.attempt),
+            **self._of(run_id, attempt),
             succeeded=succeeded,
             reason=None if succeeded else "exit",
             exit_code=0 if succeeded else 1,
@@ -197,6 +202,11 @@ class FakeWorker:
 
     def stopped_of(self, run_id: str, attempt: int) -> ConfirmStopped:
         return ConfirmStopped(**self._of(run_id, attempt), consumed=True, exit_code=None, ended_ms=NOON_MS)
+
+    def never_began(self, claim: Claim) -> ConfirmStopped:
+        """Say that a stop was noted before the permission was consumed."""
+        of = self._of(claim.binding.run_id, claim.binding.attempt)
+        return ConfirmStopped(**of, consumed=False, exit_code=None, ended_ms=NOON_MS)
 
     def cannot_tell(self, claim: Claim) -> CannotTell:
         return self.cannot_tell_of(claim.binding.run_id, claim.binding.attempt)

@@ -107,7 +107,7 @@ def test_a_failed_write_breaks_the_ledger_and_gives_no_capability(folder: Path) 
     again.close()
 
 
-def test_only_rows_answered_long_ago_are_pruned(folder: Path) -> None:
+def test_only_rows_answered_long_ago_are_offered_and_only_settled_ones_go(folder: Path) -> None:
     clock = StillClock()
     ledger = opened(folder / "w1", clock=clock)
     for attempt in (1, 2, 3):
@@ -117,8 +117,10 @@ def test_only_rows_answered_long_ago_are_pruned(folder: Path) -> None:
     ledger.step("r1", 1, Settle("fenced"))
     clock.now_ms = 6_000
     ledger.step("r1", 2, Settle("fenced"))
-    assert ledger.prune(before_ms=6_000, limit=10) == 1
-    assert [ledger.row("r1", n) is not None for n in (1, 2, 3)] == [False, True, True]
+    assert [row.answered_ms for row in ledger.settled(before_ms=6_000, limit=10)] == [5_000]
+    assert [row.answered_ms for row in ledger.settled(before_ms=9_000, limit=1)] == [5_000]
+    ledger.forget([("r1", 1), ("r1", 3), ("r1", 9)])
+    assert [ledger.row("r1", n) is not None for n in (1, 2, 3)] == [False, True, True], "the third has still to report"
     assert [row.binding.run_id for row in ledger.unanswered()] == ["r1"]
     ledger.close()
 

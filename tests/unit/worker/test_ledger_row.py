@@ -18,6 +18,7 @@ from worker.ledger_row import (
     Lose,
     NoteStop,
     Reason,
+    Remember,
     Reserve,
     RowState,
     Settle,
@@ -40,6 +41,7 @@ COMMANDS: list[Command] = [
     Lose("gone"),
     SettleAccept(),
     Settle("recorded"),
+    Remember(),
 ]
 ROW = LedgerRow(binding=BINDING, reservation="x1", reserved_ms=1)
 ROWS: list[LedgerRow | None] = [None, *(replace(ROW, state=state) for state in RowState)]
@@ -94,7 +96,7 @@ def test_a_late_grant_is_dropped(waited_s: float, expected: object) -> None:
     assert expected in (decision, getattr(decision, "reason", None))
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", COMMANDS[:-1], ids=lambda command: type(command).__name__)
 def test_a_settled_row_changes_no_more(command: Command) -> None:
     for row in ROWS[1:]:
         assert row is not None
@@ -102,6 +104,14 @@ def test_a_settled_row_changes_no_more(command: Command) -> None:
         after, decision = step(settled, command, now_ms=50)
         assert after == settled
         assert isinstance(decision, Denied)
+
+
+@pytest.mark.parametrize("state", [RowState.ENDED, RowState.FENCED, RowState.LOST])
+def test_a_settled_row_may_be_remembered_and_an_open_one_may_not(state: RowState) -> None:
+    open_row = replace(ROW, state=state)
+    settled = replace(open_row, answer="recorded", answered_ms=20)
+    assert step(settled, Remember(), now_ms=50) == (replace(settled, answered_ms=50), Done())
+    assert step(open_row, Remember(), now_ms=50) == (open_row, Denied(Reason.ILLEGAL_MOVE, state))
 
 
 def test_the_first_stop_counts() -> None:

@@ -352,6 +352,30 @@ def test_drain_fences_what_was_not_consumed_and_leaves_long_work_running(loop: V
     assert world.owner.attempts[RUN].state == "Unknown"
 
 
+@pytest.mark.parametrize("busy", [False, True])
+def test_a_stopping_worker_says_at_once_that_it_has_no_room(loop: VirtualLoop, world: World, busy: bool) -> None:
+    """Else the owner would claim for it what its held poll still offers to take."""
+    world.work_s = 500.0
+    world.owner.ready = [RUN] if busy else []
+
+    async def story() -> None:
+        with world.worker() as worker:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(worker.run())
+                await world.holds(lambda: bool(world.sent) and (RUN in world.alive or not busy))
+                await asyncio.sleep(1.5)
+                begun_s, before = loop.time(), len(world.sent)
+                worker.drain()
+                await world.holds(lambda: len(world.sent) > before)
+                assert loop.time() - begun_s < 0.1
+                assert world.sent[before].slots == 0
+                world.owner.ready = [("r2", 1)]
+            assert busy or loop.time() - begun_s < 1.0
+
+    run(loop, story())
+    assert world.owner.attempts.keys() == ({RUN} if busy else set())
+
+
 def test_a_retired_life_ends_after_its_work_and_launches_nothing_more(loop: VirtualLoop, world: World) -> None:
     world.owner.ready = [RUN]
     world.work_s = 100.0

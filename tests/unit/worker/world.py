@@ -17,6 +17,7 @@ from worker.client import ReplyLost, Unreachable
 from worker.engine.base import OutcomeUnknown, Refused, Trace
 from worker.ledger import Key, Ledger
 from worker.ledger_row import Command, Decision
+from worker.lineage import Lineage
 from worker.outcome import Outcome, Receipt
 from worker.protocol import (
     Accept,
@@ -76,6 +77,12 @@ class FusedLedger(Ledger):
         decisions = super().steps(listed)
         self.fuse.pass_by(f"after commit of {names}")
         return decisions
+
+    def adopt(self, lineage: Lineage, why: str) -> list[Key]:
+        self.fuse.pass_by("before commit of a lineage")
+        fenced = super().adopt(lineage, why)
+        self.fuse.pass_by("after commit of a lineage")
+        return fenced
 
 
 @dataclass

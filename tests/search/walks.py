@@ -1,0 +1,56 @@
+"""The walks: each about another part of the protocol, in bounds that let it be walked to its end.
+
+The short ones run with every `make test`; the number of states of each is written down, since a walk that silently
+lost some of its steps would find nothing wrong either.
+"""
+
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Final
+
+from tests.search.bounds import Bounds
+
+_ONE: Final = Bounds("one", attempts=1, allowed=1)
+_TWO: Final = Bounds("two", runs=2, attempts=1, allowed=1, lives=1)
+
+SHORT: Final = (
+    replace(_ONE, remote=True, expiry=True, budget={"crash": 1, "cancel": 1}),
+    Bounds("retry", lives=1, ends="SF", late_words=False, budget={"cancel": 1}),
+    replace(
+        _ONE, name="takeover", lives=1, ends="SF", late_words=False, budget={"cancel": 1, "takeover": 1, "stale": 1}
+    ),
+    replace(_ONE, name="ledger", ends="S", late_words=False, budget={"crash": 1, "attest": 1, "wipe": 1, "clone": 1}),
+    replace(_ONE, name="freeze", budget={"freeze": 1, "drain": 1, "attest": 1}),
+    replace(_TWO, name="overlap", ends="S", late_words=False),
+    replace(_TWO, name="line", batch=True, ends="S", late_words=False),
+    Bounds("webhook", webhook=True, allowed=1, lives=1, ends="F", late_words=False),
+)
+
+FULL: Final = (
+    replace(
+        _ONE, name="one+", remote=True, expiry=True, lives=3, budget={"crash": 2, "cancel": 1, "attest": 2, "drain": 1}
+    ),
+    Bounds("retry+", expiry=True, budget={"crash": 1, "cancel": 1, "attest": 1}),
+    replace(_ONE, name="takeover+", budget={"crash": 1, "cancel": 1, "attest": 1, "takeover": 1, "stale": 1}),
+    replace(
+        _ONE, name="ledger+", lives=3, workers=2, budget={"crash": 1, "attest": 1, "wipe": 1, "clone": 1, "cancel": 1}
+    ),
+    replace(_ONE, name="freeze+", budget={"freeze": 1, "drain": 1, "attest": 1, "takeover": 1, "crash": 1}),
+    replace(_TWO, name="overlap+", budget={"cancel": 1}),
+    replace(_TWO, name="line+", batch=True, workers=2, budget={"cancel": 1}),
+    Bounds("webhook+", webhook=True, allowed=1, lives=1, budget={"attest": 1}),
+)
+
+_LARGER: Final = MappingProxyType(
+    {
+        "one+": {"workers": 2},
+        "retry+": {"attempts": 3, "remote": True},
+        "takeover+": {"attempts": 2},
+        "ledger+": {"attempts": 2, "remote": True},
+        "freeze+": {"attempts": 2},
+        "overlap+": {"attempts": 2, "allowed": 2, "lives": 2, "budget": {"cancel": 1, "crash": 1}},
+        "line+": {"attempts": 2},
+        "webhook+": {"lives": 2, "budget": {"attest": 1, "crash": 1, "cancel": 1}},
+    }
+)
+LARGE: Final = tuple(replace(bounds, **_LARGER[bounds.name]) for bounds in FULL)
