@@ -4,38 +4,28 @@
 
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from runner.checkpoint.marks import EventMark, RunMark
-from runner.checkpoint.ops import ScheduleSpec
-from runner.checkpoint.records import Attempt, AttemptState, Event, Head, Pool, Run, RunState, Schedule, SkipRange
+from runner.checkpoint.records import Attempt, Event, Head, Pool, Run, RunState, Schedule, SkipRange
 from runner.checkpoint.results import OpResult
+from runner.checkpoint.rows import ATTEMPT_COLUMNS, RUN_COLUMNS, SCHEDULE_COLUMNS, attempt_of, run_of, schedule_of
 from runner.checkpoint.schema import HOLDING, OPEN
 from worker.protocol import CommandTarget
 
-ATTEMPT_COLUMNS: Final = ", ".join(f"attempts.{field.name}" for field in fields(Attempt))
-RUN_COLUMNS: Final = ", ".join(
-    "schedules.slot_run_id IS runs.run_id" if field.name == "holds_slot" else f"runs.{field.name}"
-    for field in fields(Run)
-)
 _HEAD: Final = (
     "SELECT cluster_id, generation, epoch, owner, revision, now_ms, token_counter, frozen, restored_ms FROM head"
 )
 _RUNS: Final = f"SELECT {RUN_COLUMNS} FROM runs JOIN schedules USING (schedule_id)"
 _ATTEMPTS: Final = f"SELECT {ATTEMPT_COLUMNS} FROM attempts"
 _SKIPS: Final = "SELECT schedule_id, namespace, schedule, first_ms, last_ms, count, reason, revision FROM skips"
-_SCHEDULES: Final = (
-    "SELECT spec, schedule_id, enabled, definition_revision, watermark_ms, anchor_ms, slot_run_id, revision,"
-    " digest, tail_skip_ms, pruned_before_ms, deleted_ms FROM schedules"
-)
+_SCHEDULES: Final = f"SELECT {SCHEDULE_COLUMNS} FROM schedules"
 _EVENTS: Final = (
     "SELECT revision, ordinal, at_ms, actor, run_id, attempt, op, from_state, to_state, why, evidence FROM events"
 )
 
-_spec_decoder = msgspec.json.Decoder(ScheduleSpec)
 _target_decoder = msgspec.json.Decoder(CommandTarget)
 _result_decoder = msgspec.msgpack.Decoder(OpResult)
 
@@ -70,7 +60,7 @@ def each_schedule(
     among = "" if namespaces is None else f" AND namespace IN ({', '.join('?' * len(namespaces))})"
     where = f"WHERE deleted_ms IS NULL AND (namespace, name) > (?, ?){among}"
     values = (*after, *sorted(namespaces or ()), limit)
-    return map(_schedule, db.execute(f"{_SCHEDULES} {where} ORDER BY namespace, name LIMIT ?", values).fetchall())
+    return map(schedule_of, db.execute(f"{_SCHEDULES} {where} ORDER BY namespace, name LIMIT ?", values).fetchall())
 
 
 def enabled_ids(db: sqlite3.Connection) -> list[str]:
@@ -81,19 +71,19 @@ def enabled_ids(db: sqlite3.Connection) -> list[str]:
 def schedule_named(db: sqlite3.Connection, namespace: str, name: str) -> Schedule | None:
     """Return the schedule of a name, or its tombstone, or None."""
     row = db.execute(f"{_SCHEDULES} WHERE namespace = ? AND name = ?", (namespace, name)).fetchone()
-    return None if row is None else _schedule(row)
+    return None if row is None else schedule_of(row)
 
 
 def schedule(db: sqlite3.Connection, schedule_id: str) -> Schedule | None:
     """Return one schedule, or None."""
     row = db.execute(f"{_SCHEDULES} WHERE schedule_id = ?", (schedule_id,)).fetchone()
-    return None if row is None else _schedule(row)
+    return None if row is None else schedule_of(row)
 
 
 def schedules_after(db: sqlite3.Connection, schedule_id: str, limit: int) -> Iterator[Schedule]:
     """Read some schedules now, deleted ones too, those whose ids come after one; decode each only as it is taken."""
     return map(
-        _schedule,
+        schedule_of,
         db.execute(f"{_SCHEDULES} WHERE schedule_id > ? ORDER BY schedule_id LIMIT ?", (schedule_id, limit)).fetchall(),
     )
 
@@ -132,7 +122,7 @@ def run(db: sqlite3.Connection, run_id: str) -> Run | None:
 
 def attempts(db: sqlite3.Connection, run_id: str) -> list[Attempt]:
     """Return a run's attempts, oldest first."""
-    return [_attempt(row) for row in db.execute(f"{_ATTEMPTS} WHERE run_id = ? ORDER BY n", (run_id,))]
+    return [attempt_of(row) for row in db.execute(f"{_ATTEMPTS} WHERE run_id = ? ORDER BY n", (run_id,))]
 
 
 def target(db: sqlite3.Connection, digest: str) -> CommandTarget:
@@ -175,7 +165,7 @@ def open_attempts(db: sqlite3.Connection) -> list[Attempt]:
     """Return the attempts that have a deadline: Claimed, Admitted, Accepted, Cancelling; by run and attempt."""
     # Without the name, SQLite spares the sorting of a few and walks through every attempt that is kept.
     rows = db.execute(f"{_ATTEMPTS} INDEXED BY attempts_open WHERE {OPEN} ORDER BY run_id, n")
-    return [_attempt(row) for row in rows]
+    return [attempt_of(row) for row in rows]
 
 
 def open_claims(db: sqlite3.Connection, worker: str, incarnation: str) -> list[tuple[Run, Attempt]]:
@@ -184,19 +174,19 @@ def open_claims(db: sqlite3.Connection, worker: str, incarnation: str) -> list[t
         f"{_ATTEMPTS} WHERE {OPEN} AND state = 'Claimed' AND worker = ? AND incarnation = ? ORDER BY run_id, n",
         (worker, incarnation),
     )
-    claims = [_attempt(row) for row in rows]
+    claims = [attempt_of(row) for row in rows]
     return [(_present(run(db, claim.run_id)), claim) for claim in claims]
 
 
 def stops(db: sqlite3.Connection, worker: str) -> list[Attempt]:
     """Return the Cancelling attempts of a worker, whichever incarnation they are bound to; oldest first."""
     rows = db.execute(f"{_ATTEMPTS} WHERE {OPEN} AND state = 'Cancelling' AND worker = ? ORDER BY run_id, n", (worker,))
-    return [_attempt(row) for row in rows]
+    return [attempt_of(row) for row in rows]
 
 
 def attempts_where(db: sqlite3.Connection, condition: str, values: Sequence[object] = ()) -> Iterator[Attempt]:
     """Yield attempts by a condition of this package, its order included; read as they are taken."""
-    return map(_attempt, db.execute(f"{_ATTEMPTS} WHERE {condition}", values))
+    return map(attempt_of, db.execute(f"{_ATTEMPTS} WHERE {condition}", values))
 
 
 def closing(db: sqlite3.Connection, now_ms: int, limit: int) -> list[str]:
@@ -285,32 +275,3 @@ def _where(
 def _present(found: Run | None) -> Run:
     assert found is not None, "an attempt without its run"
     return found
-
-
-def _schedule(row: Sequence[Any]) -> Schedule:
-    spec, schedule_id, enabled, *rest = row
-    return Schedule(_spec_decoder.decode(spec), schedule_id, bool(enabled), *rest)
-
-
-_FLAGS: Final = frozenset({"unresolved", "superseded", "won", "fenced", "cancelled", "closed", "holds_slot"})
-_ATTEMPT_FLAGS: Final = tuple(at for at, field in enumerate(fields(Attempt)) if field.name in _FLAGS)
-_RUN_FLAGS: Final = tuple(at for at, field in enumerate(fields(Run)) if field.name in _FLAGS)
-_ATTEMPT_STATE: Final = next(at for at, field in enumerate(fields(Attempt)) if field.name == "state")
-_RUN_STATE: Final = next(at for at, field in enumerate(fields(Run)) if field.name == "state")
-
-
-def _attempt(row: Sequence[Any]) -> Attempt:
-    values = list(row)
-    values[_ATTEMPT_STATE] = AttemptState(values[_ATTEMPT_STATE])
-    for at in _ATTEMPT_FLAGS:
-        values[at] = bool(values[at])
-    return Attempt(*values)
-
-
-def run_of(row: Sequence[Any]) -> Run:
-    """Return the record of a row of `RUN_COLUMNS`."""
-    values = list(row)
-    values[_RUN_STATE] = RunState(values[_RUN_STATE])
-    for at in _RUN_FLAGS:
-        values[at] = bool(values[at])
-    return Run(*values)

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from runner.checkpoint import queries
 from runner.checkpoint.records import Run
+from runner.checkpoint.rows import RUN_COLUMNS, run_of
 from runner.checkpoint.schema import HOLDING
 
 MAX_SCHEDULES: Final = 1_000
@@ -40,7 +40,7 @@ _HEADS: Final = f"""
         {_NEXT_SCHEDULE} :after
         UNION ALL SELECT ({_NEXT_SCHEDULE} heads.schedule_id) FROM heads WHERE heads.schedule_id IS NOT NULL
         LIMIT :limit)
-    SELECT heads.schedule_id, (SELECT COUNT(*) FROM attempts WHERE attempts.run_id = runs.run_id), {queries.RUN_COLUMNS}
+    SELECT heads.schedule_id, (SELECT COUNT(*) FROM attempts WHERE attempts.run_id = runs.run_id), {RUN_COLUMNS}
     FROM heads JOIN schedules ON schedules.schedule_id = heads.schedule_id
     LEFT JOIN runs ON runs.run_id = COALESCE(schedules.slot_run_id, ({_FIRST_IN_LINE}))
         AND runs.state = 'Pending' AND runs.not_before_ms <= :now_ms
@@ -85,7 +85,7 @@ def claimable(db: sqlite3.Connection, served: Served, now_ms: int, walk: Walk) -
         rows = db.execute(_HEADS, values).fetchall()
         for _, attempts, *run in rows:
             if run[0] is not None:
-                found[run[0]] = Claimable(queries.run_of(run), attempts + 1)
+                found[run[0]] = Claimable(run_of(run), attempts + 1)
         if len(rows) == each:
             within[pool, namespace] = rows[-1][0]
     return tuple(found.values()), Walk(places[-1] if more else None, within)

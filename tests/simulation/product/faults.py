@@ -6,7 +6,6 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from cluster.room import boundless
-
 from tests.simulation.product.when import When
 
 if TYPE_CHECKING:

@@ -59,7 +59,7 @@ class Healing:
     async def _until(self, holds: Callable[[], bool], within_s: float, what: str) -> bool:
         world = self._world
         end_s = world.loop.now_s + within_s
-        while world.loop.now_s < end_s and not world.checker.violations:  # noqa: ASYNC110 - it looks from outside
+        while world.loop.now_s < end_s and not world.checker.violations:
             self._start_all()  # one that was asked to stop ends now
             if holds():
                 return True

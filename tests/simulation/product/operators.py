@@ -125,9 +125,7 @@ class Operators:
 
     # ---- how they ask
 
-    async def change(
-        self, path: str, body: dict[str, Any], who: str = "operator", tries: int = TRIES
-    ) -> Reply | None:
+    async def change(self, path: str, body: dict[str, Any], who: str = "operator", tries: int = TRIES) -> Reply | None:
         """Send a change under one key, again and again until it is answered or patience ends; None if it never was."""
         world = self._world
         key = uuid7(world.clocks["desk"].wall_ms(), self.random)

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from cluster.listener import Reply
-
 from runner.management.replies import STALE
 from tests.simulation.product.linear import Told
 

@@ -71,4 +71,3 @@ async def _live(world: World) -> None:
         await asyncio.sleep(0.1)
     if not world.checker.violations:
         await Healing(world, acting).run()
-

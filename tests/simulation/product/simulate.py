@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 
-from tests.simulation.product import crash_rows, coverage
+from tests.simulation.product import coverage, crash_rows
 from tests.simulation.product.quiet import quiet
 from tests.simulation.product.scenario import run_seed
 

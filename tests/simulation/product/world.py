@@ -24,8 +24,8 @@ from tests.simulation.product.hosts import HostClock, Killed
 from tests.simulation.product.loop import Life, Loop, bury
 from tests.simulation.product.network import Host, Network
 from tests.simulation.product.operators import Operators
-from tests.simulation.product.plan import Plan
 from tests.simulation.product.plain_disk import PlainDisk
+from tests.simulation.product.plan import Plan
 from tests.simulation.product.voter import IO_ERROR, OPERATORS, Voter
 from tests.simulation.product.when import When
 from tests.simulation.product.worker_life import WorkerProcess
