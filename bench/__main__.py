@@ -8,11 +8,11 @@ from argparse import ArgumentDefaultsHelpFormatter, ArgumentParser, Namespace
 from pathlib import Path
 from types import FrameType
 
-from bench import etcd, failover, host, restart, soak, throughput
+from bench import etcd, failover, host, next_run, restart, soak, throughput
 from bench.processes import Failed
 from bench.table import say
 
-PARTS = ("throughput", "failover", "restart")
+PARTS = ("throughput", "failover", "restart", "calendar")
 LONG_PARTS = ("soak",)
 
 
@@ -31,6 +31,9 @@ def arguments() -> Namespace:
     parser.add_argument("--faults", type=int, default=5, help="how often each fault of the failover part")
     parser.add_argument("--rows", type=int, default=100_000, help="rows of the restart part")
     parser.add_argument("--restarts", type=int, default=3, help="how often each start of the restart part")
+    parser.add_argument(
+        "--questions", type=int, default=100, help="how often each schedule of the calendar part is asked"
+    )
     parser.add_argument("--minutes", type=float, default=10.0, help="how long the soak part loads the cluster")
     parser.add_argument("--budget", type=int, default=590, help="seconds after which a run is given up; 0 for none")
     parser.add_argument("--folder", help="where to work, on a real disk; without it: the temporary folder")
@@ -58,6 +61,9 @@ def measure(wanted: Namespace, folder: Path) -> None:
     if "restart" in parts:
         say("\n## A filled state")
         restart.run(folder, wanted.rows, wanted.restarts, wanted.warm, wanted.seconds)
+    if "calendar" in parts:
+        say("\n## The next run of a schedule")
+        next_run.run(wanted.questions)
     if "soak" in parts:
         say("\n## Leadership under full load")
         soak.run(folder, wanted.minutes)

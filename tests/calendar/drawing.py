@@ -11,8 +11,8 @@ from runner.calendar.instants import Instant, instants
 from tests.calendar.oracle import Seen, Text, planned
 
 SINCE, UNTIL = datetime(1990, 1, 1, tzinfo=UTC), datetime(2041, 1, 1, tzinfo=UTC)
-AROUND = timedelta(hours=12)
-MARGIN = timedelta(hours=9)  # no clock goes back by more than seven hours in these years
+AROUND = timedelta(hours=6)
+MARGIN = timedelta(hours=8)  # no clock goes back by more than seven hours in these years
 DAYS = (
     "*",
     "*",

@@ -37,14 +37,16 @@ class Text:
         )
         self.wildcard = self.minute[0] == "*" or self.hour[0] == "*"
         self.seconds = [s for s in range(60) if number_matches(self.second, "second", s)]
+        self.times = {
+            (hour, minute)
+            for hour in range(24)
+            for minute in range(60)
+            if number_matches(self.hour, "hour", hour) and number_matches(self.minute, "minute", minute)
+        }
         self.date_matches = lru_cache(maxsize=None)(self._date_matches)
 
     def minute_matches(self, wall: datetime) -> bool:
-        return (
-            number_matches(self.minute, "minute", wall.minute)
-            and number_matches(self.hour, "hour", wall.hour)
-            and self.date_matches(wall.date())
-        )
+        return (wall.hour, wall.minute) in self.times and self.date_matches(wall.date())
 
     def _date_matches(self, day: date) -> bool:
         if not number_matches(self.month, "month", day.month):
