@@ -8,12 +8,12 @@ from argparse import ArgumentDefaultsHelpFormatter, ArgumentParser, Namespace
 from pathlib import Path
 from types import FrameType
 
-from bench import etcd, failover, host, next_run, restart, soak, throughput
+from bench import etcd, failover, host, next_run, restart, retained, soak, throughput
 from bench.processes import Failed
 from bench.table import say
 
 PARTS = ("throughput", "failover", "restart", "calendar")
-LONG_PARTS = ("soak",)
+LONG_PARTS = ("soak", "retained")
 
 
 def arguments() -> Namespace:
@@ -23,7 +23,7 @@ def arguments() -> Namespace:
         "parts",
         nargs="*",
         metavar="PART",
-        help=f"some of {', '.join(PARTS)}, {', '.join(LONG_PARTS)}; without any: all but the last",
+        help=f"some of {', '.join(PARTS)}, {', '.join(LONG_PARTS)}; without any: all but the last two",
     )
     parser.add_argument("--repeats", type=int, default=5, help="rounds of the throughput part")
     parser.add_argument("--seconds", type=float, default=2.0, help="what counts of a load")
@@ -35,6 +35,8 @@ def arguments() -> Namespace:
         "--questions", type=int, default=100, help="how often each schedule of the calendar part is asked"
     )
     parser.add_argument("--minutes", type=float, default=10.0, help="how long the soak part loads the cluster")
+    parser.add_argument("--retained", type=int, default=1_000_000, help="runs of the retained part")
+    parser.add_argument("--admissions", type=int, default=1_000, help="of each round of the retained part")
     parser.add_argument("--budget", type=int, default=590, help="seconds after which a run is given up; 0 for none")
     parser.add_argument("--folder", help="where to work, on a real disk; without it: the temporary folder")
     parser.add_argument("--no-etcd", action="store_true", help="leave etcd out")
@@ -64,6 +66,11 @@ def measure(wanted: Namespace, folder: Path) -> None:
     if "calendar" in parts:
         say("\n## The next run of a schedule")
         next_run.run(wanted.questions)
+    if "retained" in parts:
+        say(
+            f"\n## Retained runs: median (least-largest) of {wanted.repeats} rounds of {wanted.admissions}, taking turns"
+        )
+        retained.run(folder, wanted.retained, wanted.repeats, wanted.admissions)
     if "soak" in parts:
         say("\n## Leadership under full load")
         soak.run(folder, wanted.minutes)

@@ -64,8 +64,9 @@ def _processes(commands: Commands) -> None:
         metavar="NODE=ADDR",
         help=f"where a voter and its workers' door are reached and listen (default {LOOPBACK}); management stays on loopback",
     )
-    for name, what in (("runner", "run one voter with its runner"), ("worker", "run one worker")):
-        process = commands.add_parser(name, help=what)
+    console = "It takes line commands on its standard input unless that is /dev/null: `help` lists them."
+    for name, what, more in (("runner", "run one voter with its runner", console), ("worker", "run one worker", "")):
+        process = commands.add_parser(name, help=what, description=more or None)
         process.add_argument("--config", type=Path, required=True, metavar="FILE")
 
 
@@ -133,7 +134,6 @@ def _reads(commands: Commands) -> None:
     unknown = _read(commands, "unknown", "the attempts whose end nobody can confirm, which a human may attest")
     unknown.add_argument("--worker", metavar="W", type=_text)
     unknown.add_argument("--incarnation", metavar="I", type=_text)
-    unknown.add_argument("--limit", type=_between(1, 1_000), default=1_000, metavar="N")
     events.add_argument("--before", metavar="MARK", type=_text, help="older ones; MARK is what the page before named")
     _read(commands, "show", "one run, its attempts and events").add_argument("run_id", metavar="RUN", type=_text)
 

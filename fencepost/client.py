@@ -113,15 +113,15 @@ class Client:
         """
         return self._ask("GET", f"{path}?{urlencode(query)}" if query else path, b"", {})
 
-    def read_all(self, path: str) -> Answer:
+    def read_all(self, path: str, query: Mapping[str, str] | None = None) -> Answer:
         """Ask for a list, page by page; one page from a voter's own checkpoint makes the whole such an answer.
 
         Blocks and raises as `read`, for each page.
         """
-        answer = self.read(path)
+        answer = self.read(path, query)
         rows, stale_index = answer.content, answer.stale_index
         while answer.next_page is not None and isinstance(rows, list):
-            answer = self.read(path, {"after": answer.next_page})
+            answer = self.read(path, {**(query or {}), "after": answer.next_page})
             rows = [*rows, *answer.content] if isinstance(answer.content, list) else answer.content
             stale_index = stale_index or answer.stale_index
         return Answer(rows, stale_index)

@@ -17,6 +17,8 @@ from fencepost.nearest import quoted
 from fencepost.schedule_file import load_schedules
 from runner.management.bodies import CancelBody, FreezeBody, ReplaceBody, ScheduleName
 
+PAGE = 1_000
+
 
 @dataclass(frozen=True, slots=True)
 class Shell:
@@ -76,9 +78,9 @@ def _show(arguments: Namespace, shell: Shell) -> Exit:
 
 
 def _unknown(arguments: Namespace, shell: Shell) -> Exit:
-    query = {"limit": str(arguments.limit)}
+    query = {"limit": str(PAGE)}
     query |= {key: value for key in ("worker", "incarnation") if (value := getattr(arguments, key)) is not None}
-    return _shown(arguments, shell, shell.client.read("/v1/unknown", query), output.unknown)
+    return _shown(arguments, shell, shell.client.read_all("/v1/unknown", query), output.unknown)
 
 
 def _apply(arguments: Namespace, shell: Shell) -> Exit:

@@ -1,6 +1,6 @@
 """A console's answers as text for people; pure."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -32,11 +32,13 @@ def text(answer: Answer) -> str:
         )
     if answer.problem is not None:
         lines.append(f"{_CERTAINTY[answer.certainty]}: {output.cell(answer.problem.detail)}")
+        lines += [f"{output.cell(key)}: {output.cell(one)}" for key, one in _about(answer.problem.about)]
     else:
         lines.append(_told(answer))
     if answer.repeat is not None:
-        said = answer.repeat if isinstance(answer.repeat, str) else msgspec.json.encode(answer.repeat).decode()
-        lines.append(f"to repeat it as the same change: {output.cell(said)}")
+        lines.append(f"to repeat it as the same change: {_said(answer.repeat)}")
+    if answer.more is not None:
+        lines.append(f"there may be more: {_said(answer.more)}")
     return "\n".join(lines)
 
 
@@ -45,3 +47,12 @@ def _told(answer: Answer) -> str:
         return _READS.get(answer.command or "", output.outcome)(answer.answer)
     except (KeyError, IndexError, TypeError, AttributeError):  # an owner of another version answers in other forms
         return output.as_json(answer.answer)
+
+
+def _about(members: Mapping[str, object]) -> list[tuple[str, object]]:
+    """Return the members of a refusal with one value each: of a list, one line an element."""
+    return [(key, one) for key, value in members.items() for one in (value if isinstance(value, list) else [value])]
+
+
+def _said(again: object) -> str:
+    return output.cell(again if isinstance(again, str) else msgspec.json.encode(again).decode())

@@ -233,8 +233,8 @@ def _lines(title: str, text: str) -> str:
 
 
 def _shown(attempt: Row, key: str) -> object:
-    lost = key == "state" and attempt.get("unresolved")
-    return f"{attempt[key]}, unresolved" if lost else attempt[key]
+    marks = [mark for mark in ("unresolved", "superseded") if key == "state" and attempt.get(mark)]
+    return ", ".join([attempt[key], *marks]) if marks else attempt[key]
 
 
 def _policy(retry: Row) -> str:

@@ -83,16 +83,14 @@ def _is_null(descriptor: int) -> bool:
 
 def _read(source: int) -> bytes:
     while True:
-        if not _is_in_background(source):
-            try:
-                return os.read(source, CHUNK_BYTES)
-            except BlockingIOError:
-                _wait(source, select.POLLIN)
-                continue
-            except OSError as fault:
-                if fault.errno != errno.EIO or not _is_in_background(source):
-                    raise
-        time.sleep(BACKGROUND_LOOK_S)
+        try:
+            return os.read(source, CHUNK_BYTES)
+        except BlockingIOError:
+            _wait(source, select.POLLIN)
+        except OSError as fault:
+            if fault.errno != errno.EIO or not _is_in_background(source):
+                raise
+            time.sleep(BACKGROUND_LOOK_S)
 
 
 def _write_all(sink: int, text: bytes) -> None:
@@ -112,7 +110,7 @@ def _wait(descriptor: int, what: int) -> None:
 
 
 def _is_in_background(source: int) -> bool:
-    """Tell whether this is our terminal and another job has it now; what is no terminal of ours may be read."""
+    """Tell whether this is our terminal and another job has it now: then a read fails, as SIGTTIN is ignored."""
     with suppress(OSError):
         return os.tcgetpgrp(source) != os.getpgrp()
     return False

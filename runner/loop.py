@@ -98,7 +98,7 @@ class Loop:
     def wind_down(self) -> None:
         """Begin nothing more: no run, no claim, no edit; reports, permits and cancellations go on."""
         if self._tenure is not None:
-            self._tenure.winding_down = True
+            self._tenure.winding_down, self._tenure.waited_for = True, None  # what was claimed last is not in it yet
             self._inbox.close_ordinary(NotApplied(Why.CLOSED, "this voter is stopping and none could follow it"))
             self._wake.set()
 

@@ -77,10 +77,13 @@ class Ownership:
         tenure = self._loop.tenure
         if tenure is None or could_follow(self._node.status()):
             return
-        _log.info("draining", why="no other voter could own", open=tenure.waited_for, within_s=self._timing.drain_s)
         self._loop.wind_down()
+        is_said = False
         until_mono_s = self._clock.mono_s() + self._timing.drain_s
         while not (tenure.ended or tenure.waited_for == 0 or could_follow(self._node.status())):
+            if tenure.waited_for is not None and not is_said:
+                is_said = True
+                _log.info("draining", why="no other voter could own", open=tenure.waited_for)
             if self._clock.mono_s() >= until_mono_s:
                 _log.warning("not drained", open=tenure.waited_for, after_s=self._timing.drain_s)
                 return

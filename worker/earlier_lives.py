@@ -2,28 +2,37 @@
 
 import structlog
 
-from worker.engine.base import Engine, Trace
+from worker.engine.base import Engine, Trace, Work
 from worker.ledger import Ledger
 from worker.ledger_row import LedgerRow, Lose, RowState
 
 _log = structlog.get_logger("worker.earlier_lives")
 
 
-def settle(ledger: Ledger, engine: Engine, incarnation: str) -> int:
-    """Close every open row of an earlier incarnation, with what ledger and host prove as evidence; return how many.
+def settle(ledger: Ledger, engine: Engine, incarnation: str) -> list[tuple[LedgerRow, Work]]:
+    """Close every open row of an earlier incarnation, except for work that its engine can still address.
 
-    Idempotent: a crash in the middle leaves the rest for the next life. Recorded ends and fences stay as they are and
-    are reported as they stand.
+    What is closed is reported as lost, with what ledger and host prove as evidence. Idempotent: a crash in the middle
+    leaves the rest for the next life. Recorded ends and fences stay as they are and are reported as they stand.
+
+    Returns:
+        The accepted rows that stay open, each with its work, which this life observes on.
     """
     open_states = {RowState.RESERVED, RowState.CONSUMED, RowState.ACCEPTED}
-    closed = 0
+    resumed: list[tuple[LedgerRow, Work]] = []
     for row in ledger.unanswered():
-        if row.state in open_states and row.binding.incarnation != incarnation:
-            evidence = evidence_of(row, engine)
-            ledger.step(row.binding.run_id, row.binding.attempt, Lose(evidence))
-            _log.warning("attempt_lost", run_id=row.binding.run_id, attempt=row.binding.attempt, evidence=evidence)
-            closed += 1
-    return closed
+        if row.state not in open_states or row.binding.incarnation == incarnation:
+            continue
+        key = (row.binding.run_id, row.binding.attempt)
+        work = engine.reattach(_trace(row)) if row.state is RowState.ACCEPTED else None
+        if work is not None:
+            resumed.append((row, work))
+            _log.info("attempt_resumed", run_id=key[0], attempt=key[1])
+            continue
+        evidence = evidence_of(row, engine)
+        ledger.step(*key, Lose(evidence))
+        _log.warning("attempt_lost", run_id=key[0], attempt=key[1], evidence=evidence)
+    return resumed
 
 
 def evidence_of(row: LedgerRow, engine: Engine) -> str:
@@ -34,12 +43,15 @@ def evidence_of(row: LedgerRow, engine: Engine) -> str:
             " the process that reserved it has ended"
         )
     stop = "" if row.stop_noted_ms is None else "; a stop had been noted"
-    trace = Trace(
+    host = engine.prove(_trace(row))
+    if row.receipt is None:
+        return f"consumed_without_receipt: it may or may not have been launched{stop}; {host}"
+    return f"observer_lost: it was launched and the process that watched it has ended{stop}; {host}"
+
+
+def _trace(row: LedgerRow) -> Trace:
+    return Trace(
         run_id=row.binding.run_id,
         attempt=row.binding.attempt,
         execution_id=row.receipt.execution_id if row.receipt is not None else None,
     )
-    host = engine.prove(trace)
-    if row.receipt is None:
-        return f"consumed_without_receipt: it may or may not have been launched{stop}; {host}"
-    return f"observer_lost: it was launched and the process that watched it has ended{stop}; {host}"

@@ -69,12 +69,13 @@ class Forgetter:
         """Return the answer to each word by its attempt."""
         fences = [word for word in said if isinstance(word, FenceRequest)]
         reports = [word for word in said if not isinstance(word, FenceRequest)]
+        lineage = (self._life.lineage.cluster_id, self._life.lineage.generation)  # of another one, no answer counts
         answers: list[tuple[Word, Answer]] = []
         if fences:
-            message = Fences(VERSION, self._life.next_number(), fences)
+            message = Fences(VERSION, self._life.next_number(), fences, *lineage)
             answers += zip(fences, await self._admission.fences(message), strict=True)
         if reports:
-            told = Reports(VERSION, self._life.next_number(), reports)
+            told = Reports(VERSION, self._life.next_number(), reports, *lineage)
             answers += zip(reports, await self._admission.reports(told), strict=True)
         return {key_of(word): answer for word, answer in answers}
 

@@ -9,10 +9,11 @@ import structlog
 
 from worker.asking import Asker
 from worker.capability import LaunchCapability
-from worker.engine.base import Engine, OutcomeUnknown, Refused, SubmissionUnknown, Work
+from worker.engine.base import Engine, Refused, SubmissionUnknown, Work
 from worker.incarnation import Incarnation, draw_id
 from worker.ledger import Ledger
 from worker.ledger_row import Consume, Denied, End, Fence, KeepReceipt, Lose, NoteStop, Reserve
+from worker.observation import end_of
 from worker.outcome import Outcome
 from worker.ports import Clock, Randomness
 from worker.protocol import Answer, Claim, PermitRequest
@@ -65,18 +66,13 @@ class Invocation:
         """Carry the reserved attempt to its recorded end.
 
         Blocks: until the work has ended, however long that takes. Cancelled while it observes, it leaves the work
-            running and the row as it is: the next life reports that it cannot tell.
+            running and the row as it is: the next life observes it on, or reports that it cannot tell.
         """
         asked_mono_s = self._means.clock.mono_s()
         work = await self._launch(await self._permit(), asked_mono_s)
         if work is None:
             return
-        end: End | Lose
-        try:
-            end = End(await work.observe())
-        except OutcomeUnknown as fault:
-            end = Lose(f"outcome_unknown: {fault}")
-            _log.error("outcome_unknown", run_id=self.key[0], attempt=self.key[1], why=str(fault))
+        end = await end_of(work, self.key)
         async with self._lock:
             self._means.ledger.step(*self.key, end)
             self._means.changed()

@@ -10,9 +10,10 @@ from worker.backoff import Backoff
 from worker.client import Admission, NotAnswered
 from worker.incarnation import Incarnation, lineage_of
 from worker.ledger import Key, Ledger
+from worker.ledger_row import LedgerRow
 from worker.lineage import Kin, Lineage
 from worker.ports import Clock
-from worker.protocol import MAX_ITEMS, VERSION, Claim, Poll, PollReply, Stop
+from worker.protocol import MAX_ITEMS, VERSION, Claim, Held, Poll, PollReply, Stop
 from worker.timing import Timing
 from worker.words import held
 
@@ -133,12 +134,16 @@ class Poller:
             number=self._life.next_number(),
             epoch=self._life.epoch,
             slots=0 if self._closed else max(0, room),
-            held=[held(row, self._life.id) for row in rows[:MAX_ITEMS]],
+            held=[self._held(row) for row in rows[:MAX_ITEMS]],
             wait_s=0.0 if self._closed and not self._farewell.is_set() else self._timing.poll_wait_s,
             cluster_id=self._life.lineage.cluster_id,
             generation=self._life.lineage.generation,
             pools=self._pools,
         )
+
+    def _held(self, row: LedgerRow) -> Held:
+        live = (row.binding.run_id, row.binding.attempt) in self._hands.live
+        return held(row, self._life.id, resumed=live)
 
     async def _ask(self, message: Poll) -> PollReply | None:
         """Send one poll; None if it was cut short because what it offers is out of date."""

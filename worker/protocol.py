@@ -44,6 +44,8 @@ class CommandTarget(Struct, frozen=True, forbid_unknown_fields=True):
 class Binding(Struct, frozen=True, forbid_unknown_fields=True):
     """All that a claim binds an attempt to; a permit is granted only to exactly the stored one.
 
+    Its numbers have no upper limit of their own: one that is not exactly the stored one is denied, whatever it is.
+
     Attributes:
         occurrence: `scheduled_for` as text, or `manual/` and the trigger id.
         digest: lower-case hex sha256 of the frozen target.
@@ -51,14 +53,14 @@ class Binding(Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     cluster_id: Id
-    generation: Count
+    generation: int
     namespace: Id
     schedule_id: Id
     occurrence: Annotated[str, Meta(max_length=128)]
     run_id: Id
-    attempt: Ordinal
+    attempt: Annotated[int, Meta(ge=1)]
     owner: Id
-    epoch: Count
+    epoch: int
     worker: Id
     incarnation: Id
     ledger: Id

@@ -20,6 +20,7 @@ from worker.invocation import Invocation, Means
 from worker.ledger import Key, Ledger
 from worker.ledger_row import NoteStop
 from worker.lineage import Lineage
+from worker.observation import Resumed, Watched
 from worker.polling import Poller
 from worker.ports import Clock, Randomness
 from worker.protocol import MAX_ITEMS, Claim, Stop
@@ -64,7 +65,7 @@ class Worker:
         self._engine = engine
         self._clock = clock
         self._timing = timing
-        self._live: dict[Key, Invocation] = {}
+        self._live: dict[Key, Watched] = {}
         self._idle = asyncio.Event()
         self._drain_asked = asyncio.Event()
         self._drain_s: float | None = timing.drain_s
@@ -109,10 +110,14 @@ class Worker:
         Raises:
             LedgerBroken: a write to the ledger failed; end the process, the next start reads what is on disk.
         """
-        earlier_lives.settle(self._ledger, self._engine, self.incarnation)
+        for row, work in earlier_lives.settle(self._ledger, self._engine, self.incarnation):
+            resumed = Resumed(row, work, self._ledger, self._reporter.wake)
+            self._live[resumed.key] = resumed  # before the first poll, which lists it as observable
         try:
             async with asyncio.TaskGroup() as group:
                 self._group = group
+                for watched in list(self._live.values()):
+                    self._own(group.create_task(self._follow(watched)))
                 for part in (self._poller.run(), self._asker.run(), self._reporter.run(), self._forgetter.run()):
                     self._own(group.create_task(part))
                 await self._drain_asked.wait()
@@ -144,9 +149,9 @@ class Worker:
         """Stop an attempt of any life of this worker, or say what is known of it."""
         assert self._group is not None, "stops come while it runs"
         key = (stop.run_id, stop.attempt)
-        invocation = self._live.get(key)
-        if invocation is not None:
-            self._own(self._group.create_task(invocation.stop()))
+        watched = self._live.get(key)
+        if watched is not None:
+            self._own(self._group.create_task(watched.stop()))
         elif self._ledger.row(*key) is None:
             self._reporter.no_row(key)
         else:
@@ -168,19 +173,19 @@ class Worker:
             self._drain_s = None
             self.drain()
 
-    async def _follow(self, invocation: Invocation) -> None:
+    async def _follow(self, watched: Watched) -> None:
         try:
-            await invocation.run()
+            await watched.run()
         finally:
-            del self._live[invocation.key]
+            del self._live[watched.key]
             if not self._live:
                 self._idle.set()
             self._poller.slot_freed()
 
     async def _wind_down(self, group: asyncio.TaskGroup) -> None:
         """Let work end, then let the last reports be answered, each for a bounded time."""
-        for invocation in list(self._live.values()):
-            self._own(group.create_task(invocation.give_up("the worker is stopping")))
+        for watched in list(self._live.values()):
+            self._own(group.create_task(watched.give_up("the worker is stopping")))
         with suppress(TimeoutError):
             async with asyncio.timeout(self._drain_s):
                 while self._live:

@@ -79,11 +79,15 @@ def meaning(word: Word, answer: Answer) -> Command | None:
     return None
 
 
-def held(row: LedgerRow, incarnation: str) -> Held:
-    """Return how a poll lists a row: how far it came, and whether this life still sees the work or its end."""
+def held(row: LedgerRow, incarnation: str, *, resumed: bool = False) -> Held:
+    """Return how a poll lists a row: how far it came, and whether this life still sees the work or its end.
+
+    Args:
+        resumed: this life observes the work of an earlier one on.
+    """
     phase: Phase = "ended" if row.state is RowState.ENDED else _phase(row)
     seen = row.state in {RowState.ENDED, RowState.FENCED} or (
-        row.state is not RowState.LOST and row.binding.incarnation == incarnation
+        row.state is not RowState.LOST and (resumed or row.binding.incarnation == incarnation)
     )
     return Held(run_id=row.binding.run_id, attempt=row.binding.attempt, phase=phase, observable=seen)
 

@@ -210,10 +210,12 @@ def runs(
 ) -> list[Run | SkipRange]:
     """Return runs and skipped ranges, newest instant first, from after a mark on; of some namespaces or of all.
 
-    Within namespaces each state is read apart: that is one seek, where looking for a rare state is a long walk.
+    Within namespaces and schedules each state is read apart: that is one seek, where looking for a rare state is a long
+    walk. So however many runs are kept, a few are read for each that is returned.
     """
     among = (None,) if namespaces is None else tuple(sorted(namespaces))
-    states = tuple(RunState) if state is None and namespaces is not None else (state,)
+    apart = namespaces is not None or schedule_id is not None
+    states = tuple(RunState) if state is None and apart else (state,)
     found: list[Run | SkipRange] = []
     for namespace in among:
         for each in states:
@@ -240,9 +242,7 @@ def _skips(
 def counts(db: sqlite3.Connection) -> dict[str, int]:
     """Return how many instants are in each run state; a skipped range counts as many as it holds."""
     found = {state.value: 0 for state in RunState}
-    found.update(db.execute("SELECT state, COUNT(*) FROM runs GROUP BY state ORDER BY state").fetchall())
-    ranged: int = db.execute("SELECT COALESCE(SUM(count), 0) FROM skips").fetchone()[0]
-    found[RunState.SKIPPED.value] += ranged
+    found.update(db.execute("SELECT state, count FROM tallies ORDER BY state").fetchall())
     return found
 
 

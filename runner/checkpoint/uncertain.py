@@ -9,11 +9,18 @@ from runner.checkpoint.records import Attempt
 from runner.checkpoint.schema import ATTESTABLE, OPEN
 
 _OF_ONE: Final = f"{ATTESTABLE} AND worker = ? AND incarnation = ? ORDER BY run_id, n LIMIT ?"
-_OF_ALL: Final = f"{ATTESTABLE} ORDER BY worker, incarnation, run_id, n"
+_AFTER: Final = (
+    f"{ATTESTABLE} AND (worker, incarnation, run_id, n) > (?, ?, ?, ?) ORDER BY worker, incarnation, run_id, n"
+)
 _AWAITED: Final = (
     f"SELECT COUNT(*) FROM attempts WHERE {OPEN} AND worker = ? AND incarnation = ?"  # noqa: S608 -- constants of this package
     " AND state != 'Claimed' AND unresolved = 0"
 )
+
+
+Place = tuple[str, str, str, int]
+"""Worker, incarnation, run and attempt: where a listing goes on."""
+FIRST: Final[Place] = ("", "", "", 0)
 
 
 def attestable(db: sqlite3.Connection, worker: str, incarnation: str, limit: int) -> list[Attempt]:
@@ -21,9 +28,9 @@ def attestable(db: sqlite3.Connection, worker: str, incarnation: str, limit: int
     return list(queries.attempts_where(db, _OF_ONE, (worker, incarnation, limit)))
 
 
-def each_attestable(db: sqlite3.Connection) -> Iterator[Attempt]:
+def each_attestable(db: sqlite3.Connection, after: Place = FIRST) -> Iterator[Attempt]:
     """Yield what a human may attest, by worker and incarnation, then by run and attempt; read as it is taken."""
-    return queries.attempts_where(db, _OF_ALL)
+    return queries.attempts_where(db, _AFTER, after)
 
 
 def awaited(db: sqlite3.Connection, worker: str, incarnation: str) -> int:

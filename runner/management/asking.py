@@ -25,7 +25,7 @@ from runner.management.bodies import (
     ReplaceBody,
     ScheduleName,
 )
-from runner.management.recovering import ATTESTING, attest_incarnation_op, attest_op, check_statement
+from runner.management.recovering import ATTESTING, attest_incarnation_op, attest_op, check_statement, place_after
 
 DEFAULT_ROWS: Final = 50
 B = TypeVar("B")
@@ -108,13 +108,14 @@ def _show(request: Request) -> Asked:
 
 
 def _unknown(request: Request) -> Asked:
-    _known(request, {"worker", "incarnation", "limit"})
+    _known(request, {"worker", "incarnation", "after", "limit"})
     return Read(
         partial(
             reading.unknown,
             principal=request.principal,
             worker=request.query.get("worker"),
             incarnation=request.query.get("incarnation"),
+            after=place_after(request.query.get("after")),
             limit=_limit(request),
         )
     )

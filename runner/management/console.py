@@ -5,7 +5,7 @@ ask what an operator may (DESIGN 7, "local stdin"). What a human attests needs a
 to be carried out by another voter needs a credential too, since the other one judges the caller anew.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from types import MappingProxyType
@@ -25,11 +25,13 @@ from runner.management.console_words import help_lines
 from runner.management.keys import uuid7
 from runner.management.line_input import MAX_LINE_BYTES, Line, Trouble
 from runner.management.line_requests import READ_FIRST, Parts, Values
-from runner.management.replies import STALE
+from runner.management.replies import NEXT, STALE
 from runner.management.service import Management
 from runner.management.spoken import Spoken, as_said, bad, understood
 
 _ENDPOINTS: Final[RouteTable[Endpoint]] = RouteTable((each.method, each.path, each) for each in ENDPOINTS)
+_PAGE: Final = MappingProxyType({"schedules": "after", "runs": "before", "events": "before"})
+RETRY_AFTER: Final = "Retry-After"
 _TROUBLE: Final = MappingProxyType(
     {
         Trouble.TOO_LONG: f"The line is longer than {MAX_LINE_BYTES} bytes; nothing of it was acted on.",
@@ -98,7 +100,7 @@ class Console:
 
     def refused(self, line: Line, problem: Problem) -> Answer:
         """Return the answer to a line that became no order."""
-        return Answer(line=line.number, certainty="not_done", problem=failing(problem))
+        return Answer(line=line.number, certainty="not_done", problem=failing(problem, {}))
 
     def broken_off(self, order: Order, why: str) -> Answer:
         """Return the answer to an order that nobody waited for to the end."""
@@ -174,21 +176,22 @@ def _parts(build: Callable[[Values], Parts], values: Values) -> Parts:
 def _answered(order: Order, reply: Reply) -> Answer:
     """Return a reply as an answer; over HTTP its status says what became of it."""
     if reply.status >= HTTPStatus.BAD_REQUEST:
-        return _failed(order, problem_of(reply), reason=members(reply).get("reason"))
-    stale = reply.headers.get(STALE)
+        return _failed(order, problem_of(reply), members(reply))
+    stale, following = reply.headers.get(STALE), reply.headers.get(NEXT)
     return Answer(
         line=order.line,
         command=order.spoken.word.name,
         certainty="done",
         key=order.key,
         stale_index=None if stale is None else int(stale),
+        more=None if following is None else as_said(order.spoken, {_PAGE[order.spoken.word.name]: following}),
         answer=msgspec.json.decode(reply.body),
     )
 
 
-def _failed(order: Order, problem: Problem, reason: object = None) -> Answer:
+def _failed(order: Order, problem: Problem, told: Mapping[str, object] = MappingProxyType({})) -> Answer:
     stale = problem.headers.get(STALE)
-    may_repeat = order.key is not None and problem.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    may_repeat = order.key is not None and (problem.certainty == "unknown" or RETRY_AFTER in problem.headers)
     return Answer(
         line=order.line,
         command=order.spoken.word.name,
@@ -196,7 +199,7 @@ def _failed(order: Order, problem: Problem, reason: object = None) -> Answer:
         key=order.key,
         repeat=_repeat(order) if may_repeat else None,
         stale_index=None if stale is None else int(stale),
-        problem=failing(problem, reason),
+        problem=failing(problem, told),
     )
 
 

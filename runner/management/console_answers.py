@@ -1,20 +1,29 @@
 """What becomes of one line, and how an HTTP answer is told as it."""
 
+from collections.abc import Mapping
 from http import HTTPStatus
+from typing import Final
 
 import msgspec
 
 from cluster.listener import Reply
 from cluster.problem import Certainty, Problem
 
+_STANDARD: Final = frozenset({"type", "title", "status", "detail", "certainty", "reason", "again"})
+
 
 class Failing(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """Why a line was not answered with what it asked for: the members of an HTTP problem that say something here."""
+    """Why a line was not answered with what it asked for: the members of an HTTP problem that say something here.
+
+    Attributes:
+        about: members of its own that a refusal has, such as the state that a run is in.
+    """
 
     status: int
     title: str
     detail: str
     reason: str | None = None
+    about: dict[str, object] = {}
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -27,6 +36,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         key: of a change: with it, the same command is the same change.
         repeat: of a change that is not known to be done: what to say to repeat it as the same change.
         stale_index: the applied index of this voter's own checkpoint, where the owner was not asked.
+        more: of a list that goes on: what to say for the next page.
         answer: what was asked for, in the forms of the management listener.
         problem: why there is no such answer.
         text: all of this for a person; of a line in plain words only.
@@ -38,15 +48,22 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     key: str | None = None
     repeat: object = None
     stale_index: int | None = None
+    more: object = None
     answer: object = None
     problem: Failing | None = None
     text: str | None = None
 
 
-def failing(problem: Problem, reason: object = None) -> Failing:
-    """Return a problem's members; `reason` is the snake_case word of a refusal, where the reply has one."""
-    told = reason if isinstance(reason, str) else None
-    return Failing(status=problem.status, title=problem.title, detail=problem.detail, reason=told)
+def failing(problem: Problem, told: Mapping[str, object]) -> Failing:
+    """Return a problem's members, with those of the reply that it came as."""
+    reason = told.get("reason")
+    return Failing(
+        status=problem.status,
+        title=problem.title,
+        detail=problem.detail,
+        reason=reason if isinstance(reason, str) else None,
+        about={key: value for key, value in told.items() if key not in _STANDARD},
+    )
 
 
 def problem_of(reply: Reply) -> Problem:

@@ -72,12 +72,18 @@ WORDS: Final = MappingProxyType(
                 command="status",
                 parts=requests.get("/v1/status"),
             ),
-            Word(name="schedules", what="all schedules", command="list", parts=requests.get("/v1/schedules")),
+            Word(
+                name="schedules",
+                what="schedules by name",
+                command="list",
+                may_name=("after", "limit"),
+                parts=requests.schedules,
+            ),
             Word(
                 name="runs",
                 what="runs and skipped occurrences, newest first (also: list)",
                 command="list",
-                may_name=("schedule", "state", "limit"),
+                may_name=("schedule", "state", "before", "limit"),
                 parts=requests.runs,
             ),
             Word(
@@ -99,7 +105,7 @@ WORDS: Final = MappingProxyType(
                 what="the trail of transitions, newest first",
                 command="events",
                 may_take=("run",),
-                may_name=("limit",),
+                may_name=("before", "limit"),
                 parts=requests.events,
             ),
             Word(

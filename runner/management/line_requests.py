@@ -37,9 +37,14 @@ class Parts:
         return self.method == "POST"
 
 
+def schedules(values: Values) -> Parts:
+    """Ask for schedules."""
+    return Parts("GET", "/v1/schedules", query=_texts(values, "after", "limit"))
+
+
 def runs(values: Values) -> Parts:
     """Ask for runs and skipped ranges."""
-    return Parts("GET", "/v1/runs", query=_texts(values, "schedule", "state", "limit"))
+    return Parts("GET", "/v1/runs", query=_texts(values, "schedule", "state", "before", "limit"))
 
 
 def show(values: Values) -> Parts:
@@ -49,7 +54,7 @@ def show(values: Values) -> Parts:
 
 def events(values: Values) -> Parts:
     """Ask for the trail, of one run or of all."""
-    return Parts("GET", "/v1/events", query=_texts(values, "limit") | _renamed(values, run="run_id"))
+    return Parts("GET", "/v1/events", query=_texts(values, "before", "limit") | _renamed(values, run="run_id"))
 
 
 def apply(values: Values) -> Parts:

@@ -78,19 +78,24 @@ def show(db: sqlite3.Connection, principal: Principal, run_id: str) -> ShowForm:
 
 
 def unknown(
-    db: sqlite3.Connection, principal: Principal, worker: str | None, incarnation: str | None, limit: int
-) -> list[UnknownForm]:
+    db: sqlite3.Connection,
+    principal: Principal,
+    worker: str | None,
+    incarnation: str | None,
+    after: uncertain.Place,
+    limit: int,
+) -> Page:
     """Return what a human may attest, by worker and incarnation; of one worker or incarnation if they are named."""
     found: list[UnknownForm] = []
-    for attempt in uncertain.each_attestable(db):
+    for attempt in uncertain.each_attestable(db, after):
         if worker not in {None, attempt.worker} or incarnation not in {None, attempt.incarnation}:
             continue
         run = queries.run(db, attempt.run_id)
         if run is not None and may_touch(principal, run.namespace):
             found.append(unknown_form(run, attempt, uncertain.last_moved_ms(db, attempt)))
             if len(found) == limit:
-                break
-    return found
+                return Page(found, "/".join(map(str, (attempt.worker, attempt.incarnation, attempt.run_id, attempt.n))))
+    return Page(found, None)
 
 
 def events(

@@ -6,6 +6,7 @@ from typing import Final
 
 from cluster.problem import Problem
 from runner.checkpoint.ops import AttestedRow, AttestIncarnationOp, AttestOp, Operation
+from runner.checkpoint.uncertain import FIRST, Place
 from runner.management.bodies import AttestBody, AttestIncarnationBody
 
 ATTESTING_DOES_NOT: Final = (
@@ -15,6 +16,8 @@ ATTESTING_DOES_NOT: Final = (
 )
 ATTESTING: Final = MappingProxyType({"attesting_does_not": ATTESTING_DOES_NOT})
 """Part of every answer to an attestation."""
+
+MOST_DIGITS: Final = 10
 
 _UNSEEN: Final = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
 
@@ -39,6 +42,22 @@ def check_statement(body: AttestBody | AttestIncarnationBody) -> None:
             raise _bad(f"{key} is blank; an attestation is a named human's statement with evidence.")
         if not is_one_plain_line(text):
             raise _bad(f"{key} is not one line of plain text; write it without line ends and control characters.")
+
+
+def place_after(text: str | None) -> Place:
+    """Return where a list of what can be attested goes on, as the page before it said.
+
+    Raises:
+        Problem: 400.
+    """
+    if text is None:
+        return FIRST
+    worker, _, rest = text.partition("/")
+    incarnation, _, rest = rest.partition("/")
+    run_id, _, n = rest.partition("/")
+    if not (run_id and n.isascii() and n.isdigit() and len(n) <= MOST_DIGITS):
+        raise _bad(f"after is {text[:100]!r}; give what Fencepost-Next of the page before said.")
+    return worker, incarnation, run_id, int(n)
 
 
 def attest_op(body: AttestBody, operation: Operation) -> AttestOp:

@@ -138,7 +138,7 @@ def test_c29_after_its_end_nothing_brings_it_back(at_ms: int, end: Callable[[Vot
                 assert told(again) == ended
         async with running(last := voter(copy)):
             last.clock.step_ms += 3_700_000
-            edited = await last.apply(msgspec.structs.replace(definition, overlap="skip", retention_s=99), key="edit")
+            edited = await last.apply(msgspec.structs.replace(definition, retry=ops.Retry(attempts=7)), key="edit")
             assert [each["outcome"] for each in edited.detail["schedules"]] == ["changed"]
             for enabled in (False, True):
                 await last.runner.submit(ops.SetEnabled(operation(f"{enabled}"), "demo", "once", enabled=enabled))
@@ -240,19 +240,26 @@ def test_c29_deleted_and_applied_again_it_runs_only_if_it_never_came() -> None:
     simulate(story)
 
 
-def test_c29_what_a_restore_has_given_up_is_not_created_late() -> None:
-    """Whether it ran in the old lineage nobody knows."""
+def test_c29_what_a_restore_has_given_up_never_comes() -> None:
+    """Whether it ran in the old lineage, after the image was taken, nobody knows."""
 
     async def story() -> None:
-        one = voter()
-        async with running(one):
-            one.log.db.execute("UPDATE head SET restored_ms = now_ms")
+        log = FakeLog()
+        async with running(one := voter(log)):
+            await one.apply(once(SOON_MS))
+        restored = voter(log)
+        restored.clock.step_ms += 30_000
+        async with running(restored):
+            await restored.runner.submit(ops.Restore(operation("r1")))
             await asyncio.sleep(5)
-            refused: OpResult = await one.apply(once(NOON_MS - 1_000), key="k2")
-            assert refused.reason == "at_has_passed"
-            late_ms = one.clock.wall_ms() - 1_000
-            assert (await one.apply(once(late_ms), key="k3")).kind == "done"
+            assert told(restored) == [(SOON_MS, "skipped restored")]
+            assert (await restored.apply(once(SOON_MS), key="k2")).detail["schedules"][0]["outcome"] == "unchanged"
+            other = msgspec.structs.replace(once(NOON_MS), name="other", schedule_id=spec("other").schedule_id)
+            refused: OpResult = await restored.apply(other, key="k3")
+            assert refused.reason == "at_has_passed", "not late by creation either"
+            late_ms = restored.clock.wall_ms() - 1_000
+            assert (await restored.apply(once(late_ms), key="k4")).kind == "done"
             await asyncio.sleep(1)
-            assert told(one) == [(late_ms, "Pending")]
+            assert told(restored) == [(SOON_MS, "skipped restored"), (late_ms, "Pending")]
 
     simulate(story)

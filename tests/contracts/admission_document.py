@@ -83,7 +83,14 @@ PROBLEMS: Final[dict[str, tuple[str, str, dict[str, Any]]]] = {
     "401": ("Unauthorized", "Not exactly one valid bearer; the same answer whatever was wrong with it.", CHALLENGE),
     "403": ("Forbidden", "The credential is not a worker's.", {}),
     "408": ("Timeout", "The body did not come in time.", {}),
-    "409": ("IncarnationRefused", "Another process under this worker's name counts.", RETRY_AFTER),
+    "409": (
+        "Refused",
+        (
+            "This process does not count: another one under the worker's name does (on polls), or its ledger is of another"
+            " cluster or of a later generation than this owner. A person has to put it right."
+        ),
+        RETRY_AFTER,
+    ),
     "413": ("TooLarge", "The body is longer than the limit, or holds more than one command can.", {}),
     "415": ("UnsupportedMediaType", "Neither JSON nor msgpack.", {}),
     "429": ("TooManyRequests", "Too much of this worker, or of all, waits; nothing was done.", RETRY_AFTER),
@@ -95,7 +102,6 @@ PROBLEMS: Final[dict[str, tuple[str, str, dict[str, Any]]]] = {
         RETRY_AFTER,
     ),
 }
-ONLY_POLLS: Final = frozenset({"409"})
 PROBLEM: Final = {
     "description": "RFC 9457.",
     "type": "object",
@@ -146,9 +152,7 @@ def document() -> dict[str, Any]:
 
 def _operation(path: str) -> dict[str, Any]:
     asked, answered, summary, description = OPERATIONS[path]
-    statuses = {
-        status: name for status, (name, _, _) in PROBLEMS.items() if status not in ONLY_POLLS or path == "/v1/poll"
-    }
+    statuses = {status: name for status, (name, _, _) in PROBLEMS.items()}
     refs = {
         status: {"$ref": f"#/components/responses/{name}"} for status, name in {**statuses, "421": "NotOwner"}.items()
     }

@@ -26,6 +26,7 @@ class Fault:
     Attributes:
         story: number of the audited hazard whose own scripted test must notice, or None: any test may.
         edits: one; more where a hazard is closed twice and either guard alone is enough.
+        walk: the walk of the exhaustive search that must find it, or None if none goes there.
         left: why the simulation does not find it, and what does; None if it must.
     """
 
@@ -33,6 +34,7 @@ class Fault:
     name: str
     story: int | None
     edits: tuple[Edit, ...]
+    walk: str | None = None
     left: str | None = None
 
 
@@ -48,10 +50,11 @@ def _fault(
     name: str,
     story: int | None = None,
     also: Sequence[Mapping[str, str]] = (),
+    walk: str | None = None,
     left: str | None = None,
     **edit: str,
 ) -> Fault:
-    return Fault(hazard, name, story, tuple(Edit(**each) for each in (edit, *also)), left)
+    return Fault(hazard, name, story, tuple(Edit(**each) for each in (edit, *also)), walk, left)
 
 
 def misfits(fault: Fault) -> list[str]:

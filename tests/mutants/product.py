@@ -1,8 +1,8 @@
 """Put each fault of product.toml into a copy of the product, and print what finds it: `make mutants [ONLY=word]`.
 
-The simulator of the whole product runs seeds from 0 on and must notice within 2,000; beside it stands what the short
-exhaustive search says. Both stop at the first find. Words choose faults by name or hazard. Exit code 1 if the
-simulator misses a fault whose `left` does not say why, or if nothing finds one.
+The simulator of the whole product runs seeds from 0 on and must notice within 2,000; beside it stands what a walk of
+the exhaustive search says, where one goes there. Both stop at the first find. Words choose faults by name or hazard.
+Exit code 1 if a walk misses its fault, or the simulator one whose `left` does not say why.
 """
 
 import os
@@ -41,12 +41,15 @@ def verdict(fault: Fault) -> Verdict:
         return Verdict(0, None, 0.0, None, 0.0, outdated[0])
     with tempfile.TemporaryDirectory(dir=MEMORY) as home:
         faulty_copy(fault, Path(home))
-        searched, searched_s = _run(home, ["tests.search", "--short", "--first", "--jobs", "1"])
+        searched, searched_s = None, 0.0
+        if fault.walk is not None:
+            done, searched_s = _run(home, ["tests.search", fault.walk, "--first", "--jobs", "1"])
+            searched = _wrong(done)
         simulated, simulated_s = _run(home, ["tests.mutants.hunt", str(SEEDS), str(LONGEST_S)])
     seeds, _, what = _last_line(simulated).partition(" ")
     number = int(seeds) if seeds.isdigit() else 1
     found = (what or "it ends with an error") if simulated.returncode else None
-    return Verdict(number, found, simulated_s, _wrong(searched), searched_s)
+    return Verdict(number, found, simulated_s, searched, searched_s)
 
 
 def _run(home: str, module: list[str]) -> tuple[subprocess.CompletedProcess[str], float]:
@@ -77,14 +80,17 @@ def told(fault: Fault, found: Verdict) -> str:
         return f"{fault.hazard:<4} {fault.name:<52} OUT OF DATE: {found.outdated}"
     seeds = f"{found.seeds} seeds, {found.simulated_s:.0f} s"
     simulated = f"{seeds}: {found.simulated[:110]}" if found.simulated else f"MISSED in {seeds}"
-    searched = f"{found.searched_s:.0f} s: {found.searched[:110]}" if found.searched else "-"
+    searched = f"{found.searched_s:.0f} s in {fault.walk}: {found.searched[:110]}" if found.searched else "MISSED"
+    searched = searched if fault.walk else "does not go there"
     left = f"\n      left: {fault.left}" if fault.left else ""
     return f"{fault.hazard:<4} {fault.name}\n      simulator: {simulated}\n      search:    {searched}{left}"
 
 
 def is_fine(fault: Fault, found: Verdict) -> bool:
     """Return whether the right one noticed."""
-    return found.simulated is not None or (fault.left is not None and found.searched is not None)
+    simulated = found.simulated is not None or fault.left is not None
+    searched = found.searched is not None or fault.walk is None
+    return simulated and searched and (fault.left is None or fault.walk is not None)
 
 
 def main(words: list[str]) -> int:

@@ -19,6 +19,7 @@ class Bounds:
         expiry: a worker may give up waiting for its permit, or get it too late.
         ends: what engines may say of the work: S it succeeded, F it failed, R refused.
         late_words: a message may arrive after later ones of the same attempt.
+        late_polls: a poll may arrive after later messages of the same life.
         overlap: what becomes of an instant while an earlier run holds the slot.
         budget: how often each fault or human act may happen; see `state.BUDGETS`.
     """
@@ -36,5 +37,6 @@ class Bounds:
     expiry: bool = False
     ends: str = "SFR"
     late_words: bool = True
+    late_polls: bool = False
     overlap: str = "skip"
     budget: dict[str, int] = field(default_factory=dict)

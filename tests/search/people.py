@@ -17,6 +17,7 @@ def steps(world: World, s: State) -> Iterator[Step]:
     yield from _freezes(world, s)
     yield from _lives(world, s)
     yield from _owners(world, s)
+    yield from _restores(world, s)
 
 
 def _cancels(world: World, s: State) -> Iterator[Step]:
@@ -118,7 +119,7 @@ def _owners(world: World, s: State) -> Iterator[Step]:
     left = s.spend("takeover")
     if left is not None:
         after, _, wrong = world.commit(left, world.book.numbered.number(ops.Acquire("n2")))
-        after = after._replace(heard=(NOBODY,) * len(s.heard))
+        after = after._replace(heard=(NOBODY,) * len(s.heard), flight=s.flight and s.flight._replace(asked=()))
         yield Step(("another voter takes over",), FAULT, after, wrong)
         if (flying := after.spend("stale")) is not None:
             for said, _, op in proposals(world, s):
@@ -130,3 +131,19 @@ def _owners(world: World, s: State) -> Iterator[Step]:
         changed = world.book.changes_although_late(s.book, s.stale)
         wrong = "invariant 9: a proposal of a replaced owner changed something" if changed else ""
         yield Step(("the old owner's proposal arrives",), FAULT, s._replace(stale=NONE), wrong)
+
+
+def _restores(world: World, s: State) -> Iterator[Step]:
+    """A backup is taken, and some time later all voters are gone: the image becomes the next generation."""
+    left = s.spend("restore")
+    if left is None:
+        return
+    if s.image == NONE:
+        yield Step(("a backup is taken",), FAULT, s._replace(image=s.book))
+        return
+    change = world.book.apply(s.image, world.book.numbered.number(ops.Restore(OPERATOR)))
+    look = world.book.look(change.book)
+    lives = tuple(each._replace(attested=(each.worker, each.incarnation) in look.retired) for each in s.lives)
+    after = left._replace(book=change.book, lives=lives, frozen=look.head.frozen, image=NONE)
+    after = after._replace(heard=(NOBODY,) * len(s.heard), stale=NONE, flight=None)
+    yield Step(("the backup is restored",), FAULT, after, change.wrong)

@@ -6,6 +6,8 @@ histories that lead to the same future are one state. Large parts are interned a
 
 from typing import Any, NamedTuple
 
+from worker.protocol import Held
+
 NONE = 0
 """The interned number of what is not there."""
 
@@ -32,6 +34,7 @@ class Life(NamedTuple):
         number: counts the lives of that ledger.
         closing: it was asked to drain, or was told that it is retired.
         attested: a human stated that nothing of it is alive.
+        generation: the highest that its ledger heard of.
     """
 
     worker: str
@@ -41,6 +44,7 @@ class Life(NamedTuple):
     alive: bool = True
     closing: bool = False
     attested: bool = False
+    generation: int = 1
 
 
 class Task(NamedTuple):
@@ -66,6 +70,24 @@ class Task(NamedTuple):
     permits: tuple[tuple[str, str], ...] = ()
 
 
+Listed = tuple[tuple[int, Held, bool], ...]
+"""What a poll lists: places of tasks, how it tells them, and whether that very life has them in hand."""
+
+
+class Flight(NamedTuple):
+    """A poll on its way.
+
+    Attributes:
+        epoch: of the owner whose reply the life had last heard.
+        asked: tasks whose permit was asked for after this poll was sent, as far as the present owner knows.
+    """
+
+    life: int
+    listed: Listed
+    epoch: int
+    asked: tuple[int, ...] = ()
+
+
 class State(NamedTuple):
     """All of it.
 
@@ -73,6 +95,7 @@ class State(NamedTuple):
         book: the checkpoint's rows.
         heard: for each worker the life that the owner last heard, -1 for none in this tenure.
         tasks: for each run and each of its attempts, in order.
+        flight: a poll that is long on its way.
         stale: the operation that a replaced owner still has in flight.
         image: the checkpoint's rows as a backup holds them.
     """
@@ -85,6 +108,7 @@ class State(NamedTuple):
     stale: int = NONE
     image: int = NONE
     frozen: bool = False
+    flight: Flight | None = None
 
     def spend(self, what: str) -> "State | None":
         """Return the state with one less of a budget, or None if nothing of it is left."""

@@ -5,7 +5,7 @@ from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tests.search import owner, people, workers
+from tests.search import owner, people, polls, workers
 from tests.search.book import TOO_LARGE
 from tests.search.bounds import Bounds
 from tests.search.state import State
@@ -30,7 +30,7 @@ class Found:
 
 def successors(world: World, s: State) -> Iterator[Step]:
     """Yield every step out of a state that the walk follows."""
-    for part in (owner.steps, workers.steps, people.steps):
+    for part in (owner.steps, polls.steps, workers.steps, people.steps):
         for step in part(world, s):
             if step.wrong != TOO_LARGE:
                 yield step

@@ -15,15 +15,17 @@ _TWO: Final = Bounds("two", runs=2, attempts=1, allowed=1, lives=1)
 
 SHORT: Final = (
     replace(_ONE, remote=True, expiry=True, budget={"crash": 1, "cancel": 1}),
-    Bounds("retry", lives=1, ends="SF", late_words=False, budget={"cancel": 1}),
+    Bounds("retry", lives=1, ends="F", late_words=False, budget={"cancel": 1}),
     replace(
-        _ONE, name="takeover", lives=1, ends="SF", late_words=False, budget={"cancel": 1, "takeover": 1, "stale": 1}
+        _ONE, name="takeover", lives=1, ends="S", late_words=False, budget={"cancel": 1, "takeover": 1, "stale": 1}
     ),
     replace(_ONE, name="ledger", ends="S", late_words=False, budget={"crash": 1, "attest": 1, "wipe": 1, "clone": 1}),
-    replace(_ONE, name="freeze", budget={"freeze": 1, "drain": 1, "attest": 1}),
+    replace(_ONE, name="freeze", ends="S", late_words=False, budget={"freeze": 1, "drain": 1, "attest": 1}),
+    replace(_ONE, name="polls", lives=1, late_polls=True, ends="S", late_words=False, budget={"takeover": 1}),
     replace(_TWO, name="overlap", ends="S", late_words=False),
     replace(_TWO, name="line", batch=True, ends="S", late_words=False),
-    Bounds("webhook", webhook=True, allowed=1, lives=1, ends="F", late_words=False),
+    replace(_ONE, name="restore", lives=1, ends="S", late_words=False, budget={"restore": 1}),
+    Bounds("webhook", webhook=True, allowed=1, lives=1, ends="F", late_words=False, budget={"redeliver": 1}),
 )
 
 FULL: Final = (
@@ -36,8 +38,13 @@ FULL: Final = (
         _ONE, name="ledger+", lives=3, workers=2, budget={"crash": 1, "attest": 1, "wipe": 1, "clone": 1, "cancel": 1}
     ),
     replace(_ONE, name="freeze+", budget={"freeze": 1, "drain": 1, "attest": 1, "takeover": 1, "crash": 1}),
+    replace(_ONE, name="polls+", late_polls=True, budget={"takeover": 1, "cancel": 1, "crash": 1}),
     replace(_TWO, name="overlap+", budget={"cancel": 1}),
     replace(_TWO, name="line+", batch=True, workers=2, budget={"cancel": 1}),
+    replace(_TWO, name="previous", overlap="cancel_previous", ends="S", late_words=False),
+    replace(_TWO, name="previous+", overlap="cancel_previous", budget={"attest": 1}),
+    replace(_ONE, name="restore+", attempts=2, budget={"restore": 1, "crash": 1, "cancel": 1, "attest": 1}),
+    Bounds("redeliver+", webhook=True, allowed=1, lives=1, ends="SF", budget={"redeliver": 1}),
     Bounds("webhook+", webhook=True, allowed=1, lives=1, budget={"attest": 1}),
 )
 
@@ -48,8 +55,13 @@ _LARGER: Final = MappingProxyType(
         "takeover+": {"attempts": 2},
         "ledger+": {"attempts": 2, "remote": True},
         "freeze+": {"attempts": 2},
+        "polls+": {"lives": 3, "attempts": 2},
         "overlap+": {"attempts": 2, "allowed": 2, "lives": 2, "budget": {"cancel": 1, "crash": 1}},
         "line+": {"attempts": 2},
+        "previous": {"batch": True},
+        "previous+": {"attempts": 2, "workers": 2},
+        "restore+": {"lives": 3, "attempts": 3},
+        "redeliver+": {"runs": 2, "lives": 2},
         "webhook+": {"lives": 2, "budget": {"attest": 1, "crash": 1, "cancel": 1}},
     }
 )

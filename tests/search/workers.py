@@ -54,6 +54,8 @@ def _reserves(world: World, s: State) -> Iterator[Step]:
         for claim in world.book.listing(s.book, who.worker, who.incarnation).claims:
             at = world.places[claim.binding.run_id, claim.binding.attempt]
             task = s.tasks[at]
+            if claim.binding.generation != who.generation:
+                continue
             changed, decision = world.notes.step(task, Reserve(claim.binding, f"x-{who.incarnation}"))
             if not refused(decision):
                 said = ("%s reserves %s", s.lives[i].incarnation, world.name(at))
@@ -168,6 +170,8 @@ def _words_arrive(world: World, s: State, at: int) -> Iterator[Step]:
         if not (is_current or world.bounds.late_words or task.row == NONE):
             continue
         after, change, wrong = world.commit(s, letter.op)
+        if s.flight is not None and letter.name == "ask":
+            after = _noted(s, after, at)
         if after is s and not (living and is_current):
             continue
         kind = ONWARD if living and (is_current or task.row == NONE) else FAULT
@@ -179,6 +183,14 @@ def _words_arrive(world: World, s: State, at: int) -> Iterator[Step]:
             heard = _hears(world, before, word, change.result)
             if heard != before:
                 yield Step((words[0] + ", and it is told", *words[1:]), kind, after.with_task(at, heard), wrong)
+
+
+def _noted(s: State, after: State, at: int) -> State:
+    """The owner notes the number of an ask: a row that the poll on its way does not list was reserved after it."""
+    flight = s.flight
+    if at in flight.asked or any(place == at for place, _, _ in flight.listed):
+        return after
+    return after._replace(flight=flight._replace(asked=(*flight.asked, at)))
 
 
 def _hears(world: World, task: Task, word: int, result: OpResult) -> Task:

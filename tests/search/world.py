@@ -133,7 +133,8 @@ def _given(s: State, incarnation: str, what: str) -> str:
 def life(worker: str, ledger: str, number: int, lives: tuple[Life, ...]) -> Life:
     """Return a fresh process life of a worker."""
     nth = sum(each.worker == worker for each in lives)
-    return Life(worker, ledger, f"{worker}{'abcdef'[nth]}", number)
+    heard = (each.generation for each in lives if (each.worker, each.ledger) == (worker, ledger))
+    return Life(worker, ledger, f"{worker}{'abcdef'[nth]}", number, generation=max(heard, default=1))
 
 
 def host_of(s: State, worker: str, ledger: str) -> int:

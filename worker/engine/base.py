@@ -69,6 +69,14 @@ class Engine(Protocol):
         """
         ...
 
+    def reattach(self, trace: Trace) -> Work | None:
+        """Take up the observation of accepted work of an earlier life; None if this engine cannot address it.
+
+        Never blocks, changes nothing, starts nothing: work that turns out not to be there ends as `OutcomeUnknown`.
+        Called once per attempt and life, and only where the ledger holds the engine's receipt.
+        """
+        ...
+
     def prove(self, trace: Trace) -> str:
         """Return in words what this host proves about work of an earlier life. Changes nothing."""
         ...

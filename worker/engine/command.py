@@ -57,6 +57,9 @@ class CommandEngine:
             clock=self._clock,
         )
 
+    def reattach(self, trace: Trace) -> None:
+        """Take nothing up: a command's exit status goes to the process that started it, and to no other."""
+
     def prove(self, trace: Trace) -> str:
         """Say which processes of an earlier life's attempt are alive (see `base.Engine`)."""
         if trace.execution_id is None:

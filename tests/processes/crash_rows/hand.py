@@ -3,7 +3,9 @@
 import os
 import shutil
 import signal
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,25 +35,37 @@ class Hand:
         self._effects = yard.folder / f"{name}.effects"
         self.config = self._written(self.worker, self.data)
 
-    def _written(self, file: str, data: Path, timing: str = "") -> Path:
+    def drops_grants_after(self, grant_expiry_s: float) -> None:
+        """Let it take no grant that came later than this; before it starts."""
+        self.config = self._written(self.worker, self.data, grant_expiry_s)
+
+    def _written(self, file: str, data: Path, grant_expiry_s: float = HANG_S) -> Path:
         path = self._yard.cluster.dir / f"{file}.{self.name}.toml"
         path.write_text(
             f'name = "{self.worker}"\npools = ["{self.name}"]\nslots = 4\ndata_dir = "{data}"\n'
             f'admission_urls = ["http://127.0.0.1:{self.door.port}"]\ncredential = "credentials/{self.worker}.token"\n'
-            f"[timing]\n{WORKERS_TIMING}\ngrant_expiry_s = {self._yard.patience_s}\n{timing}"
+            f"[timing]\n{WORKERS_TIMING}\ngrant_expiry_s = {grant_expiry_s}\n"
         )
         return path
 
-    def start(self, halt_at: str | None = None) -> None:
-        """Start its process, perhaps one that halts at a place."""
-        self.process = self._started(self.config, halt_at)
+    def start(self, special: str | None = None) -> None:
+        """Start its process, perhaps a special one."""
+        self.process = self._started(self.config, special)
+
+    def running(self, special: str | None = None) -> str:
+        """Start it and a run, and wait until its acceptance is on record; returns the run's id."""
+        self.start(special)
+        run_id = self.trigger()
+        self.until_attempt(run_id, "Accepted")
+        self.launched()
+        return run_id
 
     def start_twin(self) -> None:
         """Start a process with the same name and credential, and a ledger of its own."""
         self._started(self._written("twin", self.data.with_name(f"{self.worker}.twin")))
 
-    def _started(self, config: Path, halt_at: str | None = None) -> BaseProcess:
-        process = start("worker", config, self.log, halt_at, self.mark)
+    def _started(self, config: Path, special: str | None = None) -> BaseProcess:
+        process = start("worker", config, self.log, special, self.mark)
         self._yard.children.append(process)
         return process
 
@@ -103,6 +117,11 @@ class Hand:
     def ended_by_itself(self) -> bool:
         """Return whether a launched command has come to its end."""
         return (self._yard.folder / f"{self.name}.ended").exists()
+
+    def ledger_states(self) -> list[str]:
+        """Return the state of each row of its ledger, as it is on disk."""
+        with closing(sqlite3.connect(f"file:{self.data / 'ledger.db'}?mode=ro", uri=True)) as db:
+            return [state for (state,) in db.execute("SELECT state FROM attempt")]
 
     def effects(self) -> list[int]:
         """Return the attempt of each launch, as the launched commands wrote it."""

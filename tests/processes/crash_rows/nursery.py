@@ -14,7 +14,9 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+from fencepost import worker_process
 from fencepost.main import main
+from tests.processes.crash_rows.remote_engine import RemoteEngine
 from worker.engine.command import CommandEngine
 from worker.engine.keeping import Keeper
 from worker.ledger import Ledger
@@ -23,22 +25,22 @@ _forks = multiprocessing.get_context("forkserver")
 _one_at_a_time = threading.Lock()
 
 
-def start(role: str, config: Path, log: Path, halt_at: str | None = None, mark: Path | None = None) -> BaseProcess:
-    """Start `fencepost ROLE --config CONFIG`; a worker that halts at a place writes `mark` once it stands there."""
+def start(role: str, config: Path, log: Path, special: str | None = None, mark: Path | None = None) -> BaseProcess:
+    """Start `fencepost ROLE --config CONFIG`; `special` is one of `PLACES`, which writes `mark` once it stands there."""
     with _one_at_a_time:
         _forks.set_forkserver_preload([__name__, "fencepost.worker_process", "fencepost.runner_process"])
-        process = _forks.Process(target=_run, args=(role, config, log, halt_at, mark))
+        process = _forks.Process(target=_run, args=(role, config, log, special, mark))
         process.start()
     return process
 
 
-def _run(role: str, config: Path, log: Path, halt_at: str | None, mark: Path | None) -> None:
+def _run(role: str, config: Path, log: Path, special: str | None, mark: Path | None) -> None:
     os.setsid()
     out = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     for stream in (1, 2):
         os.dup2(out, stream)
-    if halt_at is not None and mark is not None:
-        PLACES[halt_at](mark)
+    if special is not None and mark is not None:
+        PLACES[special](mark)
     sys.exit(main([role, "--config", str(config)]))
 
 
@@ -81,8 +83,15 @@ def _submitted(mark: Path) -> None:
     CommandEngine.submit = halting
 
 
+def _remote(mark: Path) -> None:
+    """Does not halt: its engine's work lives elsewhere."""
+    RemoteEngine.base = mark.with_suffix("")
+    worker_process.CommandEngine = RemoteEngine
+
+
 PLACES: dict[str, Callable[[Path], None]] = {
     "consumed": _consumed,
     "submitting": _submitting,
     "submitted": _submitted,
+    "remote": _remote,
 }

@@ -17,15 +17,14 @@ from tests.processes.crash_rows.links import Links
 from tests.processes.crash_rows.nursery import start
 
 LONGEST_S = 1.5
-VOTERS_TIMING = "contact_s = 5.0\nrepeat_s = 0.3\nstop_grace_s = 1.0\nstop_deadline_s = 2.0"
+VOTERS_TIMING = "claim_s = 6.0\ncontact_s = 6.0\nrepeat_s = 0.3\nstop_grace_s = 1.0\nstop_deadline_s = 2.0"
 
 
 class Yard:
     """A cluster and the hands that its rows work with."""
 
-    def __init__(self, folder: Path, names: list[str], voters: int, patience_s: float) -> None:
+    def __init__(self, folder: Path, names: list[str], voters: int) -> None:
         self.folder = folder
-        self.patience_s = patience_s
         self.cluster = Cluster(folder, voters=voters, workers=len(names))
         self.admission_urls = [f"http://127.0.0.1:{self.cluster.base + 100 + i}" for i in range(1, voters + 1)]
         self.children: list[BaseProcess] = []
@@ -37,7 +36,7 @@ class Yard:
             for number, name in enumerate(names, 1):
                 principal = f'file = "credentials/worker{number}.token"\npools = '
                 text = text.replace(f'{principal}["default"]', f'{principal}["{name}"]')
-            path.write_text(f"{text}\n[timing]\n{VOTERS_TIMING}\nclaim_s = {patience_s}\n")
+            path.write_text(f"{text}\n[timing]\n{VOTERS_TIMING}\n")
         self.links = Links(self.cluster)
         self.hands = {name: Hand(self, number, name) for number, name in enumerate(names, 1)}
 
@@ -144,7 +143,9 @@ class Yard:
         for i, name in enumerate(self.cluster.voters, 1):
             if only not in {None, name}:
                 continue
-            connection = http.client.HTTPConnection("127.0.0.1", self.cluster.base + 200 + i, timeout=LONGEST_S)
+            connection = http.client.HTTPConnection(
+                "127.0.0.1", self.cluster.base + 200 + i, timeout=HANG_S if whole else LONGEST_S
+            )
             headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
             try:
                 connection.request(
@@ -179,13 +180,9 @@ class Yard:
 
 
 @contextmanager
-def yard_of(folder: Path, names: list[str], voters: int, patience_s: float) -> Iterator[Yard]:
-    """Start the voters and apply the schedules; leave nothing behind, whatever happens.
-
-    Args:
-        patience_s: how long a claim may wait for its permit, and a grant may take.
-    """
-    yard = Yard(folder, names, voters, patience_s)
+def yard_of(folder: Path, names: list[str], voters: int) -> Iterator[Yard]:
+    """Start the voters and apply the schedules; leave nothing behind, whatever happens."""
+    yard = Yard(folder, names, voters)
     try:
         yard.start(*yard.cluster.voters)
         yard.cluster.apply(yard.schedules())

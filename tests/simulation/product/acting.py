@@ -1,5 +1,6 @@
 """Carries the actions of a plan out."""
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ class Acting:
     def __init__(self, world: "World") -> None:
         self._world = world
         self.faults, self.people = faults, people = Faults(world), Operators(world)
+        self.asking: list[asyncio.Task[Any]] = []
         self._acts: dict[str, Callable[..., object]] = {
             "kill voter": faults.kill,
             "kill worker": faults.kill,
@@ -43,6 +45,9 @@ class Acting:
             "attest": people.attest,
             "attest host": people.attest_host,
             "freeze": people.freeze_for,
+            "restore": people.restore,
+            "deliver": people.deliver,
+            "redeliver": people.redeliver,
             "delete": people.delete,
             "show": people.show,
         }
@@ -56,4 +61,6 @@ class Acting:
 
     def ask(self, doing: Coroutine[Any, Any, Any]) -> Any:
         """Let somebody at the desk do something."""
-        return self._world.loop.spawn(self.people.life, doing)
+        task = self._world.loop.spawn(self.people.life, doing)
+        self.asking.append(task)
+        return task

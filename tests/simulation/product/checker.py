@@ -131,6 +131,8 @@ class Checker:
         self.crashes.command(command, result, before)
         changed = [name for each in result.get("results", ()) for name in each.get("changed", ())]
         self.rows.take(voter.checkpoint._writer._db, changed)  # not by the way on which it may die
+        if any(op["type"] == "prune" for op in command["ops"]):
+            self.rows.pruned(voter.checkpoint._writer._db)
         self.linear.moved({name.partition(":")[2][:RUN_ID] for name in changed if name[:3] in {"run", "att"}})
         grown = self.rows.head["revision"] - before["revision"]
         self.expect(grown == (1 if fits else 0), f"the revision grows by {grown} with a command that is {result}")
@@ -182,5 +184,7 @@ class Checker:
             self.report(f"{name}: {fault}")
         self.promises.check(name, db)
         seen = {(run_id, n): state for run_id, n, state in db.execute("SELECT run_id, n, state FROM attempts")}
+        forgotten = self.rows.forgotten
+        self.expect(seen.keys() == {key for key in self.rows.attempts if key[0] not in forgotten}, f"{name} lacks some")
         for key, state in seen.items():
             self.expect(self.rows.attempts[key]["state"] == state, f"{name} says {key} is {state}")

@@ -192,4 +192,5 @@ class CrashRows:
         for run_id in self._never_asked:
             state = self._world.checker.rows.runs[run_id]["state"]
             ended = state in {"Cancelled", "Skipped", "Failed", "Quiesced", "Pending"}
+            ended = ended or self._world.checker.rows.head["generation"] > 1  # a restore made it Unknown
             self._world.checker.expect(ended, f"{run_id} was never launched, and is {state} without a next attempt")

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from tests.simulation.product.world import World
 
 OWNER_S = 20.0
+ASKING_S = 60.0
 REST_S = 150.0
 PROGRESS_S = 20.0
 
@@ -26,7 +27,9 @@ class Healing:
         """End all faults; then everything that is due must be launched, answered and ended, or say why not."""
         world = self._world
         self._put_right()
-        if not await self._until(self._has_owner, OWNER_S, "an owner after healing"):
+        if not await self._until(self._has_owner, OWNER_S, "owner after healing"):
+            return
+        if not await self._until(lambda: all(each.done() for each in self._acting.asking), ASKING_S, "end of asking"):
             return
         await self._acting.ask(self._acting.people.settle())
         if not await self._until(self._at_rest, REST_S, "rest after healing"):
@@ -34,7 +37,7 @@ class Healing:
                 world.note(f"not at rest: {what}")
             return
         await self._acting.ask(self._acting.people.prove_progress())
-        if await self._until(self._made_progress, PROGRESS_S, "a fresh run after healing"):
+        if await self._until(self._made_progress, PROGRESS_S, "fresh run after healing"):
             await self._until(self._at_rest, PROGRESS_S, "rest at the end")
             world.checker.at_end()
 

@@ -23,11 +23,13 @@ class Instants:
             span = (before["watermark_ms"], after["watermark_ms"])
             self.planned[before["schedule_id"]] += list(_between(before, *span))
 
-    def materialised(self, run: Row) -> None:
-        """A run of a planned instant was made."""
+    def materialised(self, run: Row, floor_ms: int) -> None:
+        """A run of a planned instant was made; nothing up to the floor may be, since it may have been forgotten."""
         schedule_id, at_ms = run["schedule_id"], run["scheduled_for_ms"]
         if at_ms in self.runs[schedule_id]:
             self.twice.append(f"{schedule_id} has two runs for {at_ms}")
+        if at_ms <= floor_ms:
+            self.twice.append(f"{schedule_id} materialises {at_ms}, which lies before what was pruned")
         self.runs[schedule_id].add(at_ms)
 
     def check(self, db: sqlite3.Connection) -> list[str]:
@@ -43,12 +45,13 @@ class Instants:
             )
             have = sorted(at_ms for (at_ms,) in runs)
             ranges = db.execute(
-                "SELECT first_ms, last_ms, count FROM skips WHERE schedule_id = ? AND first_ms > ?",
+                "SELECT first_ms, last_ms, count FROM skips WHERE schedule_id = ? AND last_ms > ?",
                 (schedule_id, floor_ms),
             )
             for first_ms, last_ms, count in ranges.fetchall():
                 inside = wanted[bisect_left(wanted, first_ms) : bisect_right(wanted, last_ms)]
-                if len(inside) != count or not inside or (inside[0], inside[-1]) != (first_ms, last_ms):
+                whole = (len(inside), *inside[:1], *inside[-1:]) == (count, first_ms, last_ms)
+                if not whole and first_ms > floor_ms:
                     found.append(f"{schedule_id} skips {count} from {first_ms} to {last_ms}: {len(inside)} planned")
                 have += inside
             have.sort()

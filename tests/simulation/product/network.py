@@ -94,8 +94,8 @@ class Network:
         self._links: dict[frozenset[str], tuple[End, End]] = {}
         self._sessions = 0
         self.losing: dict[str, int] = {}  # how many of the next replies that matter are lost, by path
-        self.matters: Callable[[Reply], bool] = lambda reply: True
-        self.reply_lost: Callable[[Reply], None] = lambda reply: None
+        self.matters: Callable[[Reply], bool] = bool
+        self.reply_lost: Callable[[Reply], object] = bool
         self._serving: dict[Life, list[tuple[str, asyncio.Future[Reply]]]] = {}
 
     # ---- what the seed does to it

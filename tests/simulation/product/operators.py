@@ -2,19 +2,26 @@
 
 import asyncio
 import json
+from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from cluster.listener import Reply
+from runner.checkpoint import ops
+from runner.checkpoint.ops import Op, Operation
 from runner.management.keys import uuid7
 from tests.simulation.product.loop import Life
 from tests.simulation.product.network import Call, Lost, NoConnection
+from worker.protocol import CommandTarget
 
 if TYPE_CHECKING:
     from tests.simulation.product.world import World
 
 REPLY_S = 2.0
 TRIES = 6
+_encoder = msgspec.msgpack.Encoder()
 PATIENCE = 60
 LINE = 6  # runs that may still wait in line at the end
 OPEN = frozenset({"Pending", "Active", "Unknown", "Cancelling"})
@@ -24,6 +31,7 @@ RETRIES: tuple[dict[str, Any], ...] = (
     {"attempts": 3, "backoff_ms": 300, "factor": 1.5, "max_ms": 400},
     {"attempts": 3, "backoff_ms": 200, "on_exit_codes": [3, -9]},
 )
+DELIVERY = "delivery"
 UNANSWERED = frozenset({503, 429})
 
 
@@ -108,10 +116,27 @@ class Operators:
         """Delete a schedule; some apply may bring it back."""
         await self.change("/v1/delete", {"namespace": "acme", "name": name})
 
+    async def restore(self) -> None:
+        """Start a new generation, as after a restore from an image that lacks nothing."""
+        await self.change("op:restore", {}, op=ops.Restore)
+
+    async def deliver(self) -> None:
+        """Apply a schedule of deliveries: what is not known is delivered again."""
+        spec = delivery_spec(self._world.plan.seed, uuid7(self._world.clocks["desk"].wall_ms(), self.random))
+        await self.change("op:apply", {}, op=lambda operation: ops.Apply(operation, (), (spec,)))
+
+    async def redeliver(self, which: int) -> None:
+        """Open a failed delivery again."""
+        runs = [run for run in await self.read("/v1/runs?state=Failed") or () if run["schedule"] == DELIVERY]
+        if runs:
+            run_id = runs[which % len(runs)]["run_id"]
+            until_ms = self._world.clocks["desk"].wall_ms() + 5_000
+            await self.change("op:redeliver", {"run_id": run_id}, op=lambda by: ops.Redeliver(by, run_id, until_ms))
+
     async def settle(self) -> None:
         """Disable everything, so that nothing new falls due, and shorten long lines."""
         await self.change("/v1/unfreeze", {}, tries=PATIENCE)
-        for name in "abcd":
+        for name in (*"abcd", DELIVERY):
             await self.change("/v1/disable", {"namespace": "acme", "name": name}, tries=PATIENCE)
         waiting = await self.read("/v1/runs?state=Pending&limit=1000") or ()
         for run in waiting[LINE:]:
@@ -125,15 +150,26 @@ class Operators:
 
     # ---- how they ask
 
-    async def change(self, path: str, body: dict[str, Any], who: str = "operator", tries: int = TRIES) -> Reply | None:
-        """Send a change under one key, again and again until it is answered or patience ends; None if it never was."""
+    async def change(
+        self,
+        path: str,
+        body: dict[str, Any],
+        who: str = "operator",
+        tries: int = TRIES,
+        op: Callable[[Operation], Op] | None = None,
+    ) -> Reply | None:
+        """Send a change under one key, again and again until it is answered or patience ends; None if it never was.
+
+        Args:
+            op: what is asked for where no path of the management listener does; `path` is then only its name.
+        """
         world = self._world
         key = uuid7(world.clocks["desk"].wall_ms(), self.random)
-        raw = json.dumps(body).encode()
+        raw = json.dumps(body).encode() if op is None else _encoder.encode(op(Operation(who, key, "digest")))
         asked = world.checker.promises.asked(who, path, key, body)
         for _ in range(tries):
             voter = self.random.choice(world.voters)
-            reply = await self._ask(voter, "POST", path, raw, who, key)
+            reply = await self._ask(voter, "POST", path, raw, who, key, "management" if op is None else "op")
             world.checker.promises.answered(asked, voter, reply)
             final = reply is not None and reply.status not in UNANSWERED
             if self.random.random() < (0.85 if final else 0.03 if tries == TRIES else 0.0):
@@ -154,17 +190,37 @@ class Operators:
             await asyncio.sleep(0.3 * self.random.random())
         return None
 
-    async def _ask(self, voter: str, method: str, path: str, body: bytes, who: str, key: str | None) -> Reply | None:
+    async def _ask(
+        self, voter: str, method: str, path: str, body: bytes, who: str, key: str | None, listener: str = "management"
+    ) -> Reply | None:
         headers = {"authorization": f"Bearer {self._world.tokens[who].decode()}"}
         if key is not None:
             headers["idempotency-key"] = key
-        call = Call("desk", "management", method, path, headers, body)
+        call = Call("desk", listener, method, path, headers, body)
         try:
             return await self._world.network.call(voter, call, REPLY_S)
         except NoConnection:
             return Reply(503, b'{"certainty": "not_done"}')
         except Lost:
             return None
+
+
+def delivery_spec(seed: int, schedule_id: str) -> ops.ScheduleSpec:
+    """Return a schedule whose work is a delivery, as a webhook will be."""
+    random = Random(f"{seed} delivery")
+    return ops.ScheduleSpec(
+        namespace="acme",
+        name=DELIVERY,
+        schedule_id=schedule_id,
+        trigger=ops.Every(random.choice((1, 2, 3))),
+        timezone="UTC",
+        overlap="skip",
+        pool="default",
+        on_unknown=random.choice(("retry", "retry", "hold")),
+        retry=ops.Retry(attempts=random.choice((1, 3)), backoff_ms=200),
+        target=CommandTarget(argv=("deliver",)),
+        delivery_deadline_s=random.choice((2, 6)),
+    )
 
 
 def schedule_file(seed: int, variant: int) -> dict[str, Any]:
@@ -177,9 +233,11 @@ def schedule_file(seed: int, variant: int) -> dict[str, Any]:
             "every_s": random.choice((1, 1, 2, 3)),
             "pool": random.choice(("default", "small")),
             "retry": random.choice(RETRIES),
+            "overlap": random.choice(("skip", "skip", "cancel_previous")),
             "command": {"argv": ["work", name, str(variant)]},
         }
         for name in "abc"
     ]
+    schedules[2]["retention_s"] = random.choice((2, 3600))
     minutely = {"namespace": "acme", "name": "d", "cron": "* * * * *", "command": {"argv": ["work", "d"]}}
     return {"pools": [{"name": "small", "limit": random.choice((1, 2))}], "schedules": [*schedules, minutely]}

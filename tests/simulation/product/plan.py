@@ -80,9 +80,8 @@ def _actions(random: Random, plan: Plan) -> list[Action]:
     """Draw the actions: in each seed some kinds come more often than usual, and others not at all."""
     drawn = [Action(0.8, "apply", (0,))]
     for rate, kind, args in _KINDS:
-        rate *= random.choice((0.0, 0.5, 1.0, 1.0, 2.0))
-        for _ in range(_count(random, rate)):
-            drawn.append(Action(round(random.uniform(1.0, FAULTY_S), 3), kind, args(random, plan)))
+        many = _count(random, rate * random.choice((0.0, 0.5, 1.0, 1.0, 2.0)))
+        drawn += [Action(round(random.uniform(1.0, FAULTY_S), 3), kind, args(random, plan)) for _ in range(many)]
     return sorted(drawn, key=lambda action: action.at_s)
 
 
@@ -180,6 +179,9 @@ _KINDS: tuple[tuple[float, str, Callable[[Random, Plan], Args]], ...] = (
     (0.7, "enable", lambda random, _: (random.choice("abc"), random.random() < 0.6)),
     (0.5, "attest host", lambda random, plan: (_worker(random, plan),)),
     (0.25, "freeze", lambda random, _: (_some_s(random, 0.5, 3.0),)),
+    (0.12, "restore", lambda *_: ()),
+    (0.4, "deliver", lambda *_: ()),
+    (0.4, "redeliver", lambda random, _: (random.randrange(100),)),
     (0.3, "delete", lambda random, _: (random.choice("abc"),)),
     (3.0, "attest", lambda random, _: (random.randrange(100),)),
     (1.5, "show", lambda random, _: (random.randrange(100),)),

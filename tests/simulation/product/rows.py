@@ -30,6 +30,7 @@ class Rows:
         self.instants = Instants()
         self.head: Row = {"epoch": 0, "revision": 0}
         self.tokens: dict[int, Key] = {}
+        self.forgotten: set[str] = set()  # runs that were pruned
         self._newest_token = 0
         self._frozen = False  # before the command, and after it
 
@@ -77,12 +78,22 @@ class Rows:
                 self._expect(row["watermark_ms"] >= before["watermark_ms"], f"watermark of {schedule_id} goes back")
                 self.instants.moved(before, row)
 
+    def pruned(self, db: sqlite3.Connection) -> None:
+        """Something was forgotten: only what has ended."""
+        kept = {run_id for (run_id,) in db.execute("SELECT run_id FROM runs")}
+        for run_id in sorted(self.runs.keys() - kept - self.forgotten):
+            self.forgotten.add(run_id)
+            state = self.runs[run_id]["state"]
+            self._expect(state in ENDED_RUN, f"run {run_id} is forgotten while {state}")
+        known = {f"{run_id}.{n}" for run_id, n in db.execute("SELECT run_id, n FROM attempts")}
+        left = [name for name in known if name.rpartition(".")[0] not in kept]
+        self._expect(not left, f"attempts {left[:3]} of forgotten runs are left")
+
     # ---- attempts
 
     def _attempt(self, key: Key, row: Row) -> None:
         before = self.attempts.get(key)
         if not row:  # pruned
-            self._expect(before is None or before["state"] in ENDED_ATTEMPT, f"attempt {key} is gone while {before}")
             return
         self.attempts[key] = row
         self._permit(key, before, row)
@@ -115,7 +126,7 @@ class Rows:
     def _first_seen(self, key: Key) -> None:
         run_id, n = key
         self._expect(not self._frozen or self.attempts[key]["state"] != "Claimed", f"{key} is claimed while frozen")
-        if n > 1:
+        if n > 1 and self.attempts[key]["worker"]:  # one without was never claimed: a restore made it
             last = self.attempts.get((run_id, n - 1))
             fit = last is not None and (last["state"] in {"Failed", "NotLaunched"} or last["superseded"])
             run = self.runs.get(run_id, {})
@@ -137,14 +148,14 @@ class Rows:
 
     def _run(self, run_id: str, row: Row) -> None:
         before = self.runs.get(run_id)
-        if not row:
-            self._expect(before is None or before["state"] in ENDED_RUN, f"run {run_id} is gone while {before}")
+        if not row:  # pruned
             return
         self.runs[run_id] = row
         if before is None:
             self._expect(not self._frozen or row["state"] == "Skipped", f"{run_id} is made while everything is frozen")
             if row["scheduled_for_ms"] is not None:
-                self.instants.materialised(row)
+                floor_ms = self.schedules.get(row["schedule_id"], {}).get("pruned_before_ms") or 0
+                self.instants.materialised(row, floor_ms)
         elif before["state"] in ENDED_RUN and row["state"] != before["state"]:
             reopened = before["state"] == "Failed" and row["state"] == "Pending" and row.get("reopened_after", 0)
             self._expect(reopened, f"ended run {run_id} changes from {before['state']} to {row['state']}")
@@ -161,7 +172,8 @@ class Rows:
             for run in self.runs.values()
             if run["schedule_id"] == row["schedule_id"]
             and run["state"] not in ENDED_RUN
-            and (run["run_id"], 1) in self.attempts
+            and not any(each["reason"] == "restored" for each in self.attempts_of(run["run_id"]))
+            and (run["run_id"], run.get("reopened_after", 0) + 1) in self.attempts
         ]
         self._expect(len(under_way) <= 1, f"{len(under_way)} runs of {row['schedule']} are under way: {under_way}")
 

@@ -6,12 +6,14 @@ from random import Random
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
+import msgspec
+
 from cluster.bearer import Bearers, Principal
 from cluster.identity import FolderLock, read_identity
 from cluster.listener import Reply, Request, forbidden
 from cluster.log_mirror import Entry
 from cluster.node import Node
-from cluster.outcome import FailStop
+from cluster.outcome import FailStop, NotApplied, OutcomeUnknown
 from cluster.problem import CONTENT_TYPE, Problem, unauthorized
 from cluster.relay import RelayRequest, ReplyLost, Unreachable
 from cluster.replica import Replica
@@ -20,6 +22,8 @@ from cluster.route_table import RouteTable
 from runner.admission.routes import admission_routes
 from runner.admission.service import Admission
 from runner.checkpoint.machine import Checkpoint
+from runner.checkpoint.ops import Op
+from runner.management.replies import decided, not_applied, uncertain
 from runner.management.routes import management_routes, relay_handler
 from runner.management.service import Management
 from runner.service import Runner
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
 
 IO_ERROR = "disk I/O error"
 RELAY_S = 3.0
+_op_decoder = msgspec.msgpack.Decoder(Op)
 
 
 class Voter:
@@ -152,7 +157,18 @@ class Voter:
             self.world.checker.report(f"a handler of {self.name} failed on {call.path}: {fault!r}")
             return Reply(500, b"{}", CONTENT_TYPE)
 
+    async def _submit(self, call: Call) -> Reply:
+        """Take an op that no path of the management listener brings, as an adapter of this process would."""
+        try:
+            return decided(await self.runner.submit(_op_decoder.decode(call.body)))
+        except NotApplied as fault:
+            raise not_applied(fault) from None
+        except OutcomeUnknown:
+            raise uncertain("Leadership ended") from None
+
     async def _serve(self, call: Call) -> Reply:
+        if call.listener == "op":
+            return await self._submit(call)
         principal = self.bearers.judge([call.headers["authorization"].encode()])
         if principal is None:
             raise unauthorized()

@@ -7,14 +7,12 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from cluster import ports
 from cluster.bearer import Principal
 from cluster.compaction import Bounds
 from cluster.identity import create_disk
 from cluster.outcome import FailStop
 from cluster.ports import Identity
 from cluster.room import boundless
-from runner import settings
 from tests.simulation.cluster.disk import Disk
 from tests.simulation.cluster.recording import History
 from tests.simulation.product.checker import Checker
@@ -26,48 +24,13 @@ from tests.simulation.product.network import Host, Network
 from tests.simulation.product.operators import Operators
 from tests.simulation.product.plain_disk import PlainDisk
 from tests.simulation.product.plan import Plan
+from tests.simulation.product.timings import TIMINGS
 from tests.simulation.product.voter import IO_ERROR, OPERATORS, Voter
 from tests.simulation.product.when import When
 from tests.simulation.product.worker_life import WorkerProcess
-from worker import timing
 from worker.protocol import Claim
 
 CLUSTER_ID = "00000000-0000-4000-8000-000000000001"
-
-
-@dataclass(frozen=True)
-class Timings:
-    """Every deadline, so short that a scenario of some seconds crosses them all."""
-
-    raft: ports.Timing = ports.Timing(raft_min_s=0.3, raft_max_s=0.6, heartbeat_s=0.09, tick_s=0.05)
-    owner: settings.Timing = settings.Timing(
-        acquire_s=1.0,
-        stalled_s=1.0,
-        pulse_s=0.5,
-        poll_s=0.5,
-        repeat_s=0.3,
-        claim_s=2.0,
-        contact_s=2.5,
-        stop_grace_s=0.3,
-        stop_deadline_s=1.2,
-        clock_seen_s=2.0,
-        clock_step_s=2.0,
-        clock_steady_s=1.5,
-        operation_kept_s=3600.0,
-    )
-    worker: timing.Timing = timing.Timing(
-        poll_wait_s=0.5,
-        poll_pause_s=0.1,
-        backoff_first_s=0.05,
-        backoff_most_s=0.4,
-        denied_repeat_s=0.4,
-        grant_expiry_s=1.5,
-        drain_s=1.0,
-        flush_s=0.5,
-        retention_s=3600.0,
-        prune_every_s=600.0,
-    )
-    reply_s: float = 0.8
 
 
 @dataclass
@@ -84,7 +47,7 @@ class World:
         self.network = Network(self.loop, Random(f"{self.plan.seed} network"))
         self.checker = Checker(self)
         self.coverage = Coverage()
-        self.timing = Timings()
+        self.timing = TIMINGS
         self.bounds = Bounds(every_entries=150, keep_entries=60, keep_bytes=60_000, stall_s=2.0)
         self._lives: Counter[str] = Counter()
         self.voters = [f"node{rank}" for rank in range(1, self.plan.voters + 1)]

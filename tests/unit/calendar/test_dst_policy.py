@@ -1,7 +1,7 @@
 """What a schedule may want done with a reading that is jumped over or comes twice, each choice by example."""
 
 from datetime import UTC, datetime
-from itertools import takewhile
+from itertools import islice, takewhile
 
 import pytest
 
@@ -76,6 +76,18 @@ def test_the_last_pass_is_found_across_midnight_and_from_anywhere() -> None:
         found = next_run(timing, ms(after))
         assert found is not None
         assert found.at_ms == ms("2010-11-07T03:00Z"), after
+
+
+@pytest.mark.parametrize("fold", ["first", "last", "both"])
+def test_where_one_asks_from_makes_no_difference(fold: str) -> None:
+    """Whole days are looked at from where one asks; their edges fall everywhere about the change."""
+    timing = Timing(Cron("10,50 2 * * *"), "Europe/Berlin", policy=dst_policy("next", fold))
+    asked = range(ms("2026-10-24T01:05Z"), ms("2026-10-26T00:00Z"), 13 * 60_000)
+    whole = [each.at_ms for each in islice(occurrences(timing, ms("2026-10-20T12:00Z")), 20)]
+    for after_ms in asked:
+        found = next_run(timing, after_ms)
+        assert found is not None
+        assert found.at_ms == next(at for at in whole if at > after_ms)
 
 
 def test_a_jump_of_three_hours_is_a_correction_that_neither_makes_up_nor_skips() -> None:

@@ -183,3 +183,34 @@ def test_runs_in_line_are_restored_with_the_one_that_holds_the_slot() -> None:
     assert [book.run(run_id).state.value for run_id in runs] == ["Quiesced"] * 3
     book.now_ms = 2 * HOUR_MS
     assert book.a_run(2 * HOUR_MS)
+
+
+def test_the_slot_goes_to_what_is_uncertain_before_anything_new_is_launched() -> None:
+    book = owned_book()
+    book.now_ms = 3_000
+    first, second, third = book.materialise(1_000, 2_000, 3_000).detail["runs"]
+    restore(book)
+    for resolved, next_holder in ((first, second), (third, second), (second, None)):
+        book.now_ms += 1_000
+        assert book.materialise(book.now_ms).detail["overlap"] == 1
+        book.attest(resolved)
+        schedule = queries.schedule_named(book.db, "demo", "tick")
+        assert schedule is not None
+        assert schedule.slot_run_id == next_holder
+    book.now_ms += 1_000
+    assert book.materialise(book.now_ms).detail["overlap"] == 0
+
+
+def test_an_older_delivery_that_is_opened_again_waits_behind_what_is_uncertain() -> None:
+    book = owned_book(spec(delivery_deadline_s=86_400))
+    failed = book.admitted(1_000)
+    book.finish(failed, succeeded=False)
+    book.now_ms = 3_000
+    holder, in_line = book.materialise(2_000, 3_000).detail["runs"]
+    restore(book)
+    assert book.do(ops.Redeliver(book.operation(), failed, HOUR_MS)).detail["state"] == "Pending"
+    book.attest(holder)
+    assert (book.run(in_line).holds_slot, book.run(failed).holds_slot) == (True, False)
+    assert book.claim(failed, 2, worker="w1/b").reason == "slot_held"
+    book.attest(in_line)
+    assert book.claim(failed, 2, worker="w1/b").kind == "claimed"

@@ -5,12 +5,13 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from runner.checkpoint import ops, queries, results
+from runner.checkpoint import ops, queries, results, uncertain
 from runner.checkpoint.admitting import binding_of
 from runner.checkpoint.attempt import holds_capacity
 from runner.checkpoint.carrying import case_of
 from runner.checkpoint.records import RunState
 from runner.checkpoint.run import TERMINAL, conclude
+from runner.ids import LATEST_INSTANT_MS
 from tests.unit.checkpoint.book import SCHEDULE, Book, owned_book, spec
 from worker.protocol import CommandTarget
 
@@ -29,7 +30,11 @@ SPECS = st.builds(
     pool=st.sampled_from(["default", "gpu"]),
     retry=st.builds(ops.Retry, attempts=st.integers(1, 3)),
     target=TARGETS,
-    trigger=st.builds(ops.Every, interval_s=st.integers(1, 1 << 63)) | st.builds(ops.Cron, expression=TEXTS),
+    trigger=st.builds(ops.Every, interval_s=st.integers(1, 1 << 63))
+    | st.builds(ops.Cron, expression=TEXTS)
+    | st.builds(ops.At, at_ms=st.integers(0, 10_000_000) | st.integers(0, LATEST_INSTANT_MS)),
+    on_unknown=st.sampled_from(["hold", "retry"]),
+    delivery_deadline_s=st.sampled_from([None, 60, 86_400]),
 )
 OPERATIONS = st.builds(
     ops.Operation,
@@ -59,7 +64,22 @@ def report(kind: type[ops.Op], draw: Any, db: Any, **said: st.SearchStrategy[Any
 
 
 def any_op(draw: Any, book: Book) -> ops.Op:
-    makers = (_plan, _plan, _claim, _claim, _admit, _admit, _finish, _stopped, _lose, _lose, _cancel, _attest, _other)
+    makers = (
+        _plan,
+        _plan,
+        _claim,
+        _claim,
+        _admit,
+        _admit,
+        _finish,
+        _stopped,
+        _lose,
+        _lose,
+        _cancel,
+        _attest,
+        _recover,
+        _other,
+    )
     op: ops.Op = draw(st.sampled_from(makers))(draw, book)
     return op
 
@@ -120,6 +140,23 @@ def _attest(draw: Any, book: Book) -> ops.Op:
     return ops.AttestOp(operation=draw(OPERATIONS), **where, **words, row_revision=revision)
 
 
+def _recover(draw: Any, book: Book) -> ops.Op:
+    """What recovery staff and operators do in an incident, mostly about what there is."""
+    where, operation = draw(about(book.db)), draw(OPERATIONS)
+    worker, life = draw(WORKERS), draw(LIVES)
+    left = uncertain.attestable(book.db, worker, life, 100)
+    rows = tuple(ops.AttestedRow(each.run_id, each.n, each.revision) for each in left)
+    words = {"attester": draw(TEXTS), "statement": draw(TEXTS), "evidence": draw(TEXTS)}
+    made: tuple[ops.Op, ...] = (
+        ops.AttestIncarnationOp(operation, worker, life, "Rita", "gone", "ticket 7", rows),
+        ops.AttestIncarnationOp(operation, worker, life, **words, attempts=(ops.AttestedRow(**where, row_revision=1),)),
+        ops.SetFrozen(operation, frozen=draw(st.integers(0, 3)) == 0),
+        ops.Redeliver(operation, where["run_id"], draw(INTS)),
+        ops.Restore(operation),
+    )
+    return draw(st.sampled_from(made))
+
+
 def _other(draw: Any, book: Book) -> ops.Op:
     where, operation = draw(about(book.db)), draw(OPERATIONS)
     name = {"namespace": "demo", "name": draw(NAMES)}
@@ -138,6 +175,7 @@ def _other(draw: Any, book: Book) -> ops.Op:
 
 def check(book: Book) -> None:
     schedules = {each.schedule_id: each for each in queries.schedules(book.db)}
+    restored = queries.head(book.db).restored_ms is not None
     for run in queries.runs(book.db, schedule_id=None, state=None, limit=1_000):
         if not hasattr(run, "run_id"):
             continue
@@ -147,7 +185,10 @@ def check(book: Book) -> None:
         assert (run.ended_ms is not None) == (run.state in TERMINAL)
         assert run.holds_slot <= (run.state not in TERMINAL)
         if run.state is not RunState.PENDING and run.state not in TERMINAL:
-            assert run.holds_slot, "7: launched without the slot"
+            # A restore makes runs that waited in line uncertain: the slot goes to them before anything is launched.
+            assert run.holds_slot or restored, "7: launched without the slot"
+            holder = schedules[run.schedule_id].slot_run_id
+            assert holder is not None, "7: uncertain, and the slot is free"
         if run.state is RunState.PENDING:
             assert schedules[run.schedule_id].slot_run_id is not None, "11: in line, and nobody in front"
         assert all(a.token is None or not a.fenced for a in attempts)

@@ -101,6 +101,15 @@ asyncio.run(main())
 """
 
 
+TELLS_WHEN_IT_WAITS = """
+import sys, time
+def pause(seconds, sleep=time.sleep):
+    print("it", "waits", file=sys.stderr, flush=True)
+    sleep(seconds)
+time.sleep = pause
+"""
+
+
 def program(stdin: int, stdout: int, **more: object) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(  # type: ignore[call-overload]
         [sys.executable, "-c", PROGRAM], stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, **more
@@ -122,13 +131,13 @@ def test_the_null_device_and_closed_ends_are_no_console() -> None:
 @pytest.mark.processes
 def test_a_job_in_the_background_of_its_terminal_waits_for_its_turn_and_is_not_stopped(tmp_path: Path) -> None:
     """The shell leads a session of its own, takes the terminal as the first that it opens, and has a job of ours."""
-    (tmp_path / "program.py").write_text(PROGRAM)
+    (tmp_path / "program.py").write_text(TELLS_WHEN_IT_WAITS + PROGRAM)
     terminal, other = pty.openpty()
     opened = f'exec bash --norc --noediting -im <"{os.ttyname(other)}" >"{os.ttyname(other)}" 2>&1'
     shell = subprocess.Popen(["sh", "-c", opened], start_new_session=True)
     try:
         _type(terminal, f"PYTHONPATH=. {sys.executable} {tmp_path}/program.py & sleep 0\n")
-        _until(terminal, b"True\r\n")
+        _until(terminal, b"it waits")
         _type(terminal, "jobs -l\n")
         assert b"Stopped" not in _until(terminal, b"Running")
         _type(terminal, "fg\n")

@@ -7,6 +7,7 @@ import pytest
 
 from cluster.outcome import NotApplied, OutcomeUnknown, Unfit, Why
 from cluster.relay import ReplyLost
+from fencepost.console_text import text
 from runner.checkpoint.ops import (
     Apply,
     AttestedRow,
@@ -208,6 +209,35 @@ async def test_reads_are_answered_in_the_forms_of_http() -> None:
     assert all(each.key is None for each in (status, runs, show))
 
 
+async def test_a_list_that_goes_on_says_how_to_ask_for_the_rest() -> None:
+    voter, _ = cluster()
+    row = spec()
+    put_schedule(voter.db, row)
+    for minute in range(3):
+        put_run(voter.db, f"r{minute}", row, minute * 60_000)
+    found, line = [], "runs --schedule demo/tick --limit 1"
+    for _ in range(4):
+        answer = await said(voter, line)
+        found += [each["run_id"] for each in _rows(answer)]
+        if answer.more is None:
+            break
+        line = str(answer.more)
+    assert found == ["r2", "r1", "r0"]
+    assert (await said(voter, '{"command": "runs", "limit": 50}')).more is None
+
+
+async def test_a_refusal_tells_what_is_so() -> None:
+    voter, _ = cluster()
+    listed = [{"run_id": "r1", "attempt": 1, "row_revision": 13}]
+    voter.owner.answer = OpResult("refused", "list_changed", detail={"attempts": listed})
+    with_run(voter)
+    words = "attest-incarnation w1 a4 --attester Rita --statement off --evidence none"
+    answer = await said(voter, f"{words} --credential {RECOVERY}")
+    assert answer.problem is not None
+    assert (answer.problem.reason, answer.problem.about) == ("list_changed", {"attempts": listed})
+    assert "'row_revision': 13" in text(answer)
+
+
 async def test_a_line_without_a_credential_is_not_passed_on_to_the_owner() -> None:
     owner, follower = cluster()
     with_run(follower)
@@ -239,7 +269,7 @@ async def test_a_line_with_a_credential_is_passed_on_as_over_http() -> None:
 async def test_three_endings_are_never_mixed_and_what_may_be_repeated_says_how() -> None:
     voter, follower = cluster()
     with_run(voter)
-    voter.owner.answer = OpResult("refused", "terminal", {"state": "Succeeded"})
+    voter.owner.answer = OpResult("refused", "terminal", detail={"state": "Succeeded"})
     refused = await said(voter, "cancel r1")
     assert (refused.certainty, refused.repeat) == ("not_done", None)
     assert refused.problem is not None

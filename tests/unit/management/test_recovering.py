@@ -63,7 +63,19 @@ async def test_what_can_be_attested_is_listed_with_whose_it_is_since_when_and_wh
     assert await unknown(owner, worker="w1", incarnation="a4") == listed
     assert await unknown(owner, worker="w2") == []
     assert await unknown(owner, incarnation="a5") == []
-    assert len(await unknown(owner, limit="1")) == 1
+
+
+async def test_a_long_list_comes_in_pages() -> None:
+    owner, _, _ = await lost(("s1", "s2", "s3"))
+    listed, after = [], {}
+    for _ in range(4):
+        reply = await owner.ask("GET", "/v1/unknown", principal=RECOVERY, limit="1", **after)
+        listed += decoded(reply)
+        after = {"after": reply.headers["Fencepost-Next"]} if "Fencepost-Next" in reply.headers else {}
+    assert listed[:3] == await unknown(owner)
+    assert (len(listed), after) == (3, {})
+    for bad in ("", "x", "w/i/r", "w/i/r/x", "w/i//1", "w/i/r/" + "1" * 30, "w/i/r/\u0661"):
+        assert (await owner.ask("GET", "/v1/unknown", principal=RECOVERY, after=bad)).status == 400
 
 
 async def test_a_credential_for_some_namespaces_sees_only_theirs_and_may_not_attest_all() -> None:

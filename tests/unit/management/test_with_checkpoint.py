@@ -156,3 +156,31 @@ async def test_a_deleted_schedule_is_not_listed_its_runs_are_and_an_apply_revive
     assert (after["schedule_id"], after["slot_run_id"]) == (before["schedule_id"], triggered["run_id"])
     absent = await change(owner, "/v1/delete", {"namespace": "demo", "name": "no"}, 9)
     assert (absent.status, decoded(absent)["reason"]) == (404, "no_such_schedule")
+
+
+async def test_a_one_shot_is_listed_with_its_instant_and_refused_in_words_once_it_has_passed() -> None:
+    owner, _, _ = live_cluster()
+    once = {key: value for key, value in TICK.items() if key != "every_s"}
+    later = once | {"at": "2026-01-01T03:00:00+02:00"}
+    assert decoded(await owner.ask("POST", "/v1/apply", {"schedules": [later]}, dry_run="true"))["creates"] == [
+        "demo/tick"
+    ]
+    assert (await change(owner, "/v1/apply", {"schedules": [later]}, 1)).status == 200
+    (listed,) = decoded(await owner.ask("GET", "/v1/schedules"))
+    assert (listed["at"], listed["cron"], listed["every_s"], listed["anchor"]) == (
+        "2026-01-01T01:00:00Z",
+        None,
+        None,
+        None,
+    )
+    assert listed["next"]["at"] == "2026-01-01T01:00:00Z"
+    again = decoded(await change(owner, "/v1/apply", {"schedules": [once | {"at": "2026-01-01T01:00:00Z"}]}, 2))
+    assert [each["outcome"] for each in again["schedules"]] == ["unchanged"], "the same instant, written otherwise"
+    past = {"schedules": [once | {"name": "tock", "at": "2025-12-31T22:59:58Z"}]}
+    for reply in (
+        await owner.ask("POST", "/v1/apply", past, dry_run="true"),
+        await change(owner, "/v1/apply", past, 3),
+    ):
+        assert (reply.status, decoded(reply)["certainty"]) == (422, "not_done")
+        assert "demo/tock" in decoded(reply)["detail"]
+        assert "more than an hour ago" in decoded(reply)["detail"]

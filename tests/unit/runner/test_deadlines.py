@@ -6,6 +6,9 @@ from runner.contacts import Ask, Contact
 from runner.deadlines import overdue, watch
 from runner.settings import Timing
 from tests.unit.runner.rows import attempt, contact, held
+from worker.engine.process import Limits
+from worker.protocol import MAX_POLL_S
+from worker.timing import Timing as WorkerTiming
 
 TIMING = Timing()
 S = AttemptState
@@ -36,6 +39,20 @@ def why(
     )
     assert all((op.run_id, op.attempt, op.worker) == (row.run_id, row.n, None) for op in found)
     return (type(found[0]), found[0].why) if found else None
+
+
+def test_the_defaults_are_those_of_the_table() -> None:
+    assert (TIMING.claim_s, TIMING.acquire_s, TIMING.poll_s, TIMING.contact_s) == (15.0, 2.0, 5.0, 30.0)
+    assert (TIMING.stop_grace_s, TIMING.stop_deadline_s, TIMING.drain_s, TIMING.stalled_s) == (10.0, 30.0, 30.0, 1.0)
+    theirs = WorkerTiming()
+    assert (theirs.grant_expiry_s, theirs.drain_s, theirs.poll_wait_s, MAX_POLL_S) == (60.0, 30.0, 5.0, 5.0)
+    assert Limits().stop_grace_s == TIMING.stop_grace_s, "what the engine gives is what the owner waits for"
+
+
+def test_a_claim_made_before_the_takeover_is_fenced_15_s_after_it() -> None:
+    row = attempt(state=S.CLAIMED)
+    assert why(row, since_s=0.0, served_s=14.9) is None
+    assert why(row, since_s=0.0, served_s=15.0) == (FenceOp, "claim_deadline")
 
 
 def test_a_claim_is_fenced_15_s_after_the_claim_or_the_last_ask() -> None:

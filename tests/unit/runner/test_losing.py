@@ -2,6 +2,9 @@ import asyncio
 
 import pytest
 
+from cluster.outcome import Applied, NotApplied, Why
+from runner import loop
+from runner.checkpoint.ops import FinishOp, LoseOp
 from runner.contacts import IncarnationRefused
 from tests.unit.runner.fake_node import FakeLog
 from tests.unit.runner.virtual_time import simulate
@@ -13,7 +16,7 @@ from tests.unit.runner.world import (
     triggered,
     voter,
 )
-from worker.protocol import Claim, PermitRequest
+from worker.protocol import CannotTell, Claim, PermitRequest, Reports
 
 
 def test_a_claim_without_a_permit_is_fenced_after_15_s_and_given_again() -> None:
@@ -80,6 +83,62 @@ def test_a_stalled_owner_does_not_take_its_own_deafness_for_a_workers_death() ->
             await worker.poll()
             await asyncio.sleep(29)
             assert one.states() == ["Active"]
+
+    simulate(story)
+
+
+def test_time_in_which_nothing_could_be_committed_is_nobodys_silence() -> None:
+    async def story() -> None:
+        one = voter()
+        async with running(one):
+            await one.apply(tick("a", every_s=3_600), tick("busy"))
+            worker = FakeWorker(one, pools=frozenset({"default"}), slots=1)
+            await triggered(one, name="a")
+            await worker.launched()
+            await worker.poll()
+            real = one.node.propose
+
+            async def full(*_: object) -> Applied:
+                raise NotApplied(Why.STORE_FULL)
+
+            one.node.propose = full  # type: ignore[method-assign]
+            await asyncio.sleep(300)
+            one.node.propose = real  # type: ignore[method-assign]
+            await asyncio.sleep(20)
+            assert [row.reason for row in one.attempts()] == [None]
+            await asyncio.sleep(15)
+            assert [row.reason for row in one.attempts()] == ["worker_out_of_contact"]
+
+    simulate(story)
+
+
+def test_nobody_is_lost_for_silence_in_a_turn_that_leaves_callers_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "MAX_DRAINED", 1)
+
+    async def story() -> None:
+        one = voter()
+        async with running(one):
+            await one.apply(tick(every_s=3_600))
+            worker = FakeWorker(one)
+            await triggered(one)
+            claim = await worker.launched()
+            mark = len(one.log.commands)
+            one.node.flowing.clear()
+            async with asyncio.TaskGroup() as group:
+                group.create_task(triggered(one, "t2"))
+                await asyncio.sleep(0.1)  # its turn is in flight while the worker becomes silent and speaks at last
+                tenure = one.runner.tenure
+                assert tenure is not None
+                tenure.served.served_s += 60.0
+                said = [CannotTell(run_id="x", attempt=1, incarnation="i1", ledger="l1"), worker.finish(claim)]
+                group.create_task(one.admission.reports(worker.principal, Reports(1, 50, said)))
+                await asyncio.sleep(0.1)
+                one.node.flowing.set()
+            proposed = [op for command in one.log.commands[mark:] for op in command.ops]
+            finished = next(at for at, op in enumerate(proposed) if isinstance(op, FinishOp))
+            lost_before = [op.run_id for op in proposed[:finished] if isinstance(op, LoseOp)]
+            assert lost_before == ["x"], "of which the worker itself said that it cannot tell"
+            assert "Succeeded" in one.states()
 
     simulate(story)
 

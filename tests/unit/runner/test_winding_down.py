@@ -115,6 +115,28 @@ def test_it_waits_30_s_at_most_and_no_longer_once_a_successor_is_there_or_leader
     simulate(story)
 
 
+def test_a_claim_that_was_committed_in_the_last_turn_is_waited_for() -> None:
+    async def story() -> None:
+        one = voter()
+        async with running(one):
+            await one.apply(tick(every_s=3_600))
+            worker = FakeWorker(one)
+            await worker.poll()
+            await triggered(one)
+            while not one.attempts():  # noqa: ASYNC110 -- virtual time: up to the very commit of the claim
+                await asyncio.sleep(0.0005)
+            async with asyncio.TaskGroup() as group:
+                stopping = group.create_task(stopped(one))
+                claim = await worker.claim()
+                worker.hold(claim)
+                assert (await worker.permit(claim)).kind == "granted"
+                await asyncio.sleep(2)
+                assert not stopping.done()
+                await worker.report(worker.finish(claim))
+
+    simulate(story)
+
+
 def test_an_owner_without_open_work_or_that_never_owned_stops_at_once() -> None:
     async def story() -> None:
         one, two = voter(), voter(name="node2")

@@ -17,6 +17,7 @@ from worker.forgetting import BATCH, Forgetter
 from worker.incarnation import Incarnation
 from worker.ledger import Ledger
 from worker.ledger_row import Command, Consume, End, Fence, KeepReceipt, Lose, NoteStop, Reserve, Settle
+from worker.lineage import Lineage
 from worker.outcome import Outcome, Receipt
 from worker.protocol import (
     Answer,
@@ -45,11 +46,14 @@ class Owner:
     gone: set[str] = field(default_factory=set)
     away: bool = False
     said: list[Any] = field(default_factory=list)
+    lineages: set[tuple[str, int]] = field(default_factory=set)
 
     async def reports(self, message: Reports) -> Sequence[Answer]:
+        self.lineages.add((message.cluster_id, message.generation))
         return self._answers(message.items, "evidence")
 
     async def fences(self, message: Fences) -> Sequence[Answer]:
+        self.lineages.add((message.cluster_id, message.generation))
         return self._answers(message.items, "fenced")
 
     async def permits(self, message: Permits) -> Sequence[Answer]:
@@ -96,7 +100,7 @@ class Place:
 def place(loop: VirtualLoop, folder: Path) -> Iterator[Place]:
     clock, timing, owner = VirtualClock(loop), Timing(), Owner()
     ledger = Ledger.open(folder / "w1", worker="w1", clock=clock, randomness=Random(1))
-    life = Incarnation(worker="w1", ledger=ledger.id, life=ledger.life, randomness=Random(2))
+    life = Incarnation(worker="w1", ledger=ledger.id, life=ledger.life, lineage=Lineage("c", 3), randomness=Random(2))
     forgetter = Forgetter(ledger=ledger, admission=owner, life=life, clock=clock, timing=timing)
     yield Place(loop, ledger, owner, forgetter)
     ledger.close()
@@ -157,6 +161,7 @@ def test_the_question_is_the_last_word_that_was_said(
     place.put("r1", *commands, answer=answer)
     place.pass_time(31 * DAY_S)
     assert [type(each) for each in place.owner.said] == [word]
+    assert place.owner.lineages == {("c", 3)}, "another cluster knows no such run either, and is not believed"
     assert place.rows() == ["r1"]
 
 

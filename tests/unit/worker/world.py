@@ -271,11 +271,16 @@ class Work:
 
     def stop(self) -> None:
         self.stopped.set()
+        if self.world.addressable:
+            self.world.stopping.add(self.key)  # the engine knows, whoever observes it then
 
     async def observe(self) -> Outcome:
         world = self.world
+        left_s = world.ends_at_s[self.key] - world.loop.time() if world.addressable else world.ends_after_s[self.key]
+        if self.key in world.stopping:
+            self.stopped.set()
         try:
-            async with asyncio.timeout(world.ends_after_s[self.key]):
+            async with asyncio.timeout(max(left_s, 0.0)):
                 await self.stopped.wait()
                 await asyncio.sleep(world.stop_takes_s)
         except TimeoutError:
@@ -301,8 +306,12 @@ class World:
         self.submitted: Counter[Key] = Counter()
         self.alive: set[Key] = set()
         self.ends_after_s: dict[Key, float] = {}
+        self.ends_at_s: dict[Key, float] = {}
         self.work_s = 1.0
         self.stop_takes_s = 0.5
+        self.addressable = False
+        self.reattached: Counter[Key] = Counter()
+        self.stopping: set[Key] = set()
         self.refuses: str | None = None
         self.survives: str | None = None
         self.submit_takes_s = 0.0
@@ -325,8 +334,18 @@ class World:
         assert self.submitted[key] == 1, f"{key} was submitted twice"
         self.alive.add(key)
         self.ends_after_s[key] = self.work_s
+        self.ends_at_s[key] = self.loop.time() + self.work_s
         self.fuse.pass_by("after submit")
         return Work(self, key, Receipt(execution_id=f"x/{key[0]}", started_ms=1))
+
+    def reattach(self, trace: Trace) -> Work | None:
+        if not self.addressable:
+            return None
+        key = (trace.run_id, trace.attempt)
+        assert trace.execution_id == f"x/{key[0]}", "only work with a receipt is addressed"
+        self.reattached[key] += 1
+        self.fuse.pass_by("reattach")
+        return Work(self, key, Receipt(execution_id=trace.execution_id, started_ms=1))
 
     def prove(self, trace: Trace) -> str:
         return "alive" if (trace.run_id, trace.attempt) in self.alive else "nothing alive"

@@ -1,23 +1,13 @@
-"""The rows of the design's section 5 about owners and quorums, with three real voters; see `test_crash_rows.py`.
-
-The voters reach each other through proxies, so that one can be cut off, and are killed or stopped at a place that the
-worker's own proxy holds. One row follows the other: each ends with three voters that are linked.
-"""
+"""What owners go through in each row of `test_crash_rows.py`: killed, stopped, cut off or told to end at an exact place."""
 
 import signal
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
-
-import pytest
 
 from tests.processes.cluster import fresh_key, wait_for
 from tests.processes.crash_rows.door import Gate, grants
 from tests.processes.crash_rows.hand import Hand, attempts, moves
-from tests.processes.crash_rows.yard import Yard, yard_of
+from tests.processes.crash_rows.yard import Yard
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
 SUCCEEDED = ("Succeeded", None)
 
 
@@ -104,10 +94,7 @@ def _refused_and_then_granted_once(yard: Yard, hand: Hand, run_id: str) -> None:
 
 
 def quorum_is_lost(yard: Yard, hand: Hand) -> None:
-    hand.start()
-    running = hand.trigger()
-    hand.until_attempt(running, "Accepted")
-    hand.launched()
+    running = hand.running()
     waiting = yard.trigger("quorum-2")
     second = yard.hands["quorum-2"]
     ask = second.door.gate("permits", "request")
@@ -117,7 +104,8 @@ def quorum_is_lost(yard: Yard, hand: Hand) -> None:
     yard.kill(*yard.others(owner))
     ask.let_through()
     told = wait_for("the answer", lambda: second.door.of("permits"))
-    assert (told[0].status, told[0].reply["certainty"]) == (503, "unknown")
+    # As a rule "unknown": the owner has proposed it. On a busy machine it may have stepped down before it was asked.
+    assert (told[0].status, told[0].reply.get("certainty")) in {(503, "unknown"), (503, "not_done"), (421, None)}
     status, answer = yard.once("/v1/trigger", {"namespace": "test", "name": "quorum"})
     assert (status, answer["certainty"]) in {(503, "unknown"), (503, "not_done")}
     hand.let_go()
@@ -129,10 +117,7 @@ def quorum_is_lost(yard: Yard, hand: Hand) -> None:
 
 
 def owner_is_told_to_end(yard: Yard, hand: Hand) -> None:
-    hand.start()
-    run_id = hand.trigger()
-    hand.until_attempt(run_id, "Accepted")
-    hand.launched()
+    run_id = hand.running()
     owner = yard.owner()
     yard.signal(signal.SIGTERM, owner)
     successor = yard.owner(owner)
@@ -145,9 +130,7 @@ def owner_is_told_to_end(yard: Yard, hand: Hand) -> None:
 
 def cancel_meets_a_failover(yard: Yard, hand: Hand) -> None:
     """C54 (f): a follower is asked while nobody owns; the answer is clear, and a repetition with its key final."""
-    hand.start()
-    run_id = hand.trigger()
-    hand.until_attempt(run_id, "Accepted")
+    run_id = hand.running()
     owner = yard.owner()
     follower = yard.others(owner)[0]
     key = fresh_key()
@@ -161,31 +144,30 @@ def cancel_meets_a_failover(yard: Yard, hand: Hand) -> None:
     yard.start(owner)
 
 
-@dataclass(frozen=True)
-class Row:
-    """A row of section 5: the crash or loss, what is left of it, and the story that shows it."""
-
-    name: str
-    crash: str
-    left: str
-    story: Callable[[Yard, Hand], None]
-
-
-ROWS = (
-    Row("commit-1", "before commit 1", "still due; the next owner materialises it", owner_dies_before_commit_1),
-    Row("takeover", "owner dies, permit's reply lost", "the permit stays valid", owner_dies_with_a_permit_s_reply),
-    Row("stopped", "owner changes while it stands still", "its proposals fail", owner_stands_still_with_an_ask),
-    Row("parted", "owner changes while it is cut off", "its proposals fail", owner_is_cut_off_with_an_ask),
-    Row("quorum", "quorum lost", "no permits, work runs on, answers are unknown", quorum_is_lost),
-    Row("cancel", "a cancel meets a failover", "applied once, or clearly refused", cancel_meets_a_failover),
-    Row("sigterm", "runner stopping, another voter healthy", "leadership moves", owner_is_told_to_end),
-)
+def last_owner_is_told_to_end(yard: Yard, hand: Hand) -> None:
+    """Nobody could follow: what runs is observed to its end and a stop is passed on, but nothing begins."""
+    run_id, stopped, late = hand.running(), yard.hands["stopped"], yard.hands["late"]
+    to_cancel, waiting = stopped.running(), late.trigger()
+    yard.signal(signal.SIGTERM, *yard.cluster.voters)
+    wait_for("it to have heard", lambda: '"stopping"' in yard.cluster.log("node1").read_text())
+    late.start()
+    stopped.cancel(to_cancel)
+    stopped.until(to_cancel, "Cancelled")
+    polls = wait_for("what the waiting worker is told", lambda: late.door.of("poll"))
+    assert not any(each.reply.get("claims") for each in polls)
+    hand.let_go()
+    assert yard.ended("node1") == 0
+    assert late.effects() == [], "it waited for the next owner"
+    yard.start("node1")
+    ends_once(hand, run_id)
+    ends_once(late, waiting)
 
 
-def test_every_change_of_owners_leaves_what_the_design_says(tmp_path: Path) -> None:
-    with yard_of(tmp_path, [*(row.name for row in ROWS), "quorum-2"], voters=3, patience_s=30.0) as yard:
-        for row in ROWS:
-            try:
-                row.story(yard, yard.hands[row.name])
-            except AssertionError as fault:
-                raise AssertionError(f"{row.crash} -> {row.left}: {fault}") from fault
+def last_owner_is_told_twice_to_end(yard: Yard, hand: Hand) -> None:
+    run_id = hand.running()
+    while yard.voters["node1"].is_alive():
+        yard.signal(signal.SIGTERM, "node1")
+        yard.voters["node1"].join(0.1)
+    assert yard.ended("node1") == 1, "the first signal alone would have waited for the work"
+    yard.start("node1")
+    ends_once(hand, run_id)
