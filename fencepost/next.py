@@ -1,13 +1,23 @@
 """`fencepost next`: when a cron expression fires and why then, asked of the calendar alone."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
 from fencepost.faults import Mistake
 from fencepost.nearest import quoted
-from runner.calendar import BadExpression, Occurrence, Timing, because, check_trigger, next_run, occurrences
+from runner.calendar import (
+    BadExpression,
+    Occurrence,
+    Timing,
+    because,
+    check_timing,
+    check_trigger,
+    next_run,
+    occurrences,
+)
 from runner.calendar.dst import dst_policy
 from runner.calendar.exclusions import exclusions_of
 from runner.calendar.local_clock import local_text
@@ -26,22 +36,27 @@ def timing(
     Raises:
         Mistake: one of them cannot be meant.
     """
-    try:
+    with _as_mistake():
         found = Timing(
             Cron(expression), timezone, policy=dst_policy(dst_gap, dst_fold), exclusions=exclusions_of(tuple(exclude))
         )
         check_trigger(found.trigger, timezone)
-    except BadExpression as fault:
-        raise Mistake(str(fault)) from fault
     return found
 
 
 def following(when: Timing, after_ms: int, count: int) -> list[Row]:
-    """Return the next instants strictly after one that run, as `{at, local, rule}` (WIRE: JSON forms)."""
+    """Return the next instants strictly after one that run, as `{at, local, rule}` (WIRE: JSON forms).
+
+    Raises:
+        Mistake: none ever does.
+    """
     rows: list[Row] = []
     while len(rows) < count and (found := next_run(when, after_ms)) is not None:
         rows.append(_row(when, found))
         after_ms = found.at_ms
+    if not rows:
+        with _as_mistake():
+            check_timing(when, after_ms)
     return rows
 
 
@@ -51,6 +66,14 @@ def explained(when: Timing, after_ms: int, count: int) -> list[Row]:
         {**_row(when, found), "skipped": found.skipped, "because": because(when, found)}
         for found in islice(occurrences(when, after_ms), count)
     ]
+
+
+@contextmanager
+def _as_mistake() -> Iterator[None]:
+    try:
+        yield
+    except BadExpression as fault:
+        raise Mistake(str(fault)) from fault
 
 
 def _row(when: Timing, found: Occurrence) -> Row:

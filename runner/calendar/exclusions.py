@@ -84,6 +84,16 @@ class Exclusions:
             found = None if piece is None else (sunday_s + piece[0], sunday_s + piece[1])
         return found
 
+    def free_until(self, reading_s: int) -> int | None:
+        """Return the reading at which the next excluded stretch begins, given one that none covers; None if none does."""
+        begins = [from_s for from_s, _ in self.dates[bisect_right(self.dates, reading_s, key=_begin) :][:1]]
+        if self.week:
+            sunday_s = reading_s - (reading_s + EPOCH_WEEKDAY * DAY_S) % WEEK_S
+            place = bisect_right(self.week, reading_s - sunday_s, key=_begin)
+            later_s = self.week[place][0] if place < len(self.week) else WEEK_S + self.week[0][0]
+            begins.append(sunday_s + later_s)
+        return min(begins, default=None)
+
 
 NONE: Final = Exclusions()
 
@@ -153,8 +163,12 @@ def exclusions_of(texts: tuple[str, ...], calendars: tuple[tuple[str, tuple[Date
     return exclusions((entry(text) for text in texts), dict(calendars)) if texts else NONE
 
 
+def _begin(stretch: tuple[int, int]) -> int:
+    return stretch[0]
+
+
 def _holding(stretches: tuple[tuple[int, int], ...], at_s: int) -> tuple[int, int] | None:
-    place = bisect_right(stretches, at_s, key=lambda stretch: stretch[0]) - 1
+    place = bisect_right(stretches, at_s, key=_begin) - 1
     return stretches[place] if place >= 0 and at_s < stretches[place][1] else None
 
 

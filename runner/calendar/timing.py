@@ -9,10 +9,10 @@ from runner.calendar.dst import DEFAULT, DstPolicy
 from runner.calendar.exclusions import NONE, Exclusions
 from runner.calendar.expression import parse
 from runner.calendar.faults import BadExpression
-from runner.calendar.instants import instants, offset_s, stretches
+from runner.calendar.instants import LAST_S, REACH_S, instants, offset_s, stretches
 from runner.calendar.local_clock import comes_twice, is_second_pass, local_text, reading_text
 from runner.calendar.trigger import check_trigger, next_after
-from runner.calendar.wall import DAY_S
+from runner.calendar.wall import DAY_S, SEARCH_DAYS
 from runner.calendar.zones import zone
 from runner.checkpoint.ops import Cron, TriggerSpec
 
@@ -115,6 +115,10 @@ def check_timing(timing: Timing, now_ms: int) -> None:
         return
     first = next_occurrence(timing, now_ms)
     if first is None:
+        if isinstance(timing.trigger, Cron) and now_ms // 1000 < LAST_S - REACH_S:
+            cron, years = timing.trigger.expression, SEARCH_DAYS // 366
+            why = f"for {years} years the clock of {timing.timezone} jumps over it each time"
+            raise BadExpression("cron", f"cron {cron!r} never comes: {why}; name another time of day")
         return
     key: Literal["exclude", "dst_gap"] = "exclude" if first.skipped == "excluded" else "dst_gap"
     at = local_text(first.at_ms, zone(timing.timezone))
@@ -151,7 +155,7 @@ def _planned(timing: Timing, where: ZoneInfo, after_ms: int) -> Iterator[Occurre
                 rule = "gap"
             elif instant.at_s >= quiet_until_s:
                 # Whatever the clock shows twice is less than a day away from a change of it.
-                quiet_until_s = instant.at_s + (DAY_S if _is_quiet(where, instant.at_s) else 0)
+                quiet_until_s = instant.at_s + (DAY_S if is_quiet(where, instant.at_s) else 0)
                 rule = "fold" if comes_twice(instant.at_s * 1000, where) else None
             yield Occurrence(instant.at_s * 1000, rule, instant.skipped)
         return
@@ -160,8 +164,8 @@ def _planned(timing: Timing, where: ZoneInfo, after_ms: int) -> Iterator[Occurre
         after_ms = found.at_ms
 
 
-def _is_quiet(where: ZoneInfo, at_s: int) -> bool:
-    """Return whether the clock does not change from a day before an instant to two days after it."""
+def is_quiet(where: ZoneInfo, at_s: int) -> bool:
+    """Return whether a clock does not change from a day before an instant (UTC seconds) to two days after it."""
     return all(len(stretches(where, at_s + days * DAY_S)) == 1 for days in (-1, 0, 1))
 
 

@@ -56,6 +56,38 @@ def readings(expression: Expression, from_s: int, to_s: int) -> Iterator[int]:
         day = matching_day(expression, day + 1)
 
 
+def counted(expression: Expression, from_s: int, to_s: int) -> tuple[int, int, int] | None:
+    """Return how many readings match in `[from_s, to_s)`, the first and the last; None if none does.
+
+    Counts whole days by arithmetic: the work grows with the days, not with the readings.
+    """
+    count, first_s, last_s = 0, 0, 0
+    day = matching_day(expression, from_s // DAY_S)
+    while day is not None and day * DAY_S < to_s:
+        midnight_s = day * DAY_S
+        low, high = _rank(expression, from_s - midnight_s), _rank(expression, to_s - midnight_s)
+        if low < high:
+            first_s = first_s if count else midnight_s + _at(expression, low)
+            last_s = midnight_s + _at(expression, high - 1)
+            count += high - low
+        day = matching_day(expression, day + 1)
+    return (count, first_s, last_s) if count else None
+
+
+def _rank(expression: Expression, second_of_day: int) -> int:
+    """Return how many of a matching day's readings come before a second of it (of another day: none or all)."""
+    minute, second = divmod(min(max(second_of_day, 0), DAY_S), 60)
+    place = bisect_left(expression.minutes_of_day, minute)
+    within = place < len(expression.minutes_of_day) and expression.minutes_of_day[place] == minute
+    return place * len(expression.seconds) + (bisect_left(expression.seconds, second) if within else 0)
+
+
+def _at(expression: Expression, rank: int) -> int:
+    """Return the second of a matching day at which its reading of a rank comes."""
+    place, second = divmod(rank, len(expression.seconds))
+    return expression.minutes_of_day[place] * 60 + expression.seconds[second]
+
+
 def _months(expression: Expression, since: date) -> Iterator[tuple[int, int]]:
     """Yield each matching month from the one of `since` on."""
     yield from ((since.year, month) for month in expression.months if month >= since.month)

@@ -145,10 +145,10 @@ def walls(where: ZoneInfo, start: datetime, end: datetime) -> list[tuple[datetim
 
 
 def changes(where: ZoneInfo, since: datetime, until: datetime) -> list[datetime]:
-    """Return the instants at which a zone's offset changes; none that lasted for less than two days is found."""
+    """Return the instants at which a zone's offset changes; none that lasted for less than four days is found."""
     found, at = [], since
     while at < until:
-        to = at + timedelta(days=2)
+        to = at + timedelta(days=4)
         before = at.astimezone(where).utcoffset()
         if to.astimezone(where).utcoffset() != before:
             low, high = at, to

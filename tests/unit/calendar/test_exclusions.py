@@ -240,10 +240,11 @@ def test_a_jump_to_the_end_of_a_range_passes_no_run(cron: str, name: str, text: 
         (timing("0 23 * * *", "mon-sun 22:00-06:00"), "exclude"),
         (timing("0 0 29 2 *", "mon-sun 00:00-23:59"), "exclude"),
         (Timing(Cron("30 2 * 3 7L"), "Europe/Berlin", policy=dst_policy("skip", "first")), "dst_gap"),
+        (Timing(Cron("* 2 25-31 3 */7"), "Europe/Berlin"), "cron"),
     ],
 )
 def test_a_schedule_that_would_never_run_is_refused(when: Timing, key: str) -> None:
-    with pytest.raises(BadExpression, match="nothing would run") as caught:
+    with pytest.raises(BadExpression, match=r"nothing would run|never comes") as caught:
         check_timing(when, NOON)
     assert caught.value.key == key
 

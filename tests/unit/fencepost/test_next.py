@@ -89,3 +89,10 @@ def test_which_pass_of_a_repeated_reading_is_told() -> None:
 def test_an_exclusion_that_cannot_be_meant_is_a_mistake() -> None:
     with pytest.raises(Mistake, match="did you mean fri"):
         timing("0 0 * * *", "UTC", exclude=["mon-fir"])
+
+
+def test_a_schedule_of_which_nothing_runs_is_a_mistake_that_explain_shows() -> None:
+    when = timing("0 23 * * *", "UTC", exclude=["mon-sun 22:00-06:00"])
+    with pytest.raises(Mistake, match="nothing would run"):
+        following(when, AFTER, 1)
+    assert [row["skipped"] for row in explained(when, AFTER, 2)] == ["excluded", "excluded"]
