@@ -3,6 +3,7 @@
 from runner.calendar.faults import BadExpression
 from runner.calendar.moment import moment_ms
 from runner.calendar.planning import Plan, Unrun, plan, skip
+from runner.calendar.tally import Tally, tallies
 from runner.calendar.timing import (
     Occurrence,
     Timing,
@@ -19,6 +20,7 @@ __all__ = [
     "Occurrence",
     "Plan",
     "Planned",
+    "Tally",
     "Timing",
     "Unrun",
     "because",
@@ -31,4 +33,5 @@ __all__ = [
     "occurrences",
     "plan",
     "skip",
+    "tallies",
 ]

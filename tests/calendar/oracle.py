@@ -37,12 +37,7 @@ class Text:
         )
         self.wildcard = self.minute[0] == "*" or self.hour[0] == "*"
         self.seconds = [s for s in range(60) if number_matches(self.second, "second", s)]
-        self.times = {
-            (hour, minute)
-            for hour in range(24)
-            for minute in range(60)
-            if number_matches(self.hour, "hour", hour) and number_matches(self.minute, "minute", minute)
-        }
+        self.times = times(self.hour, self.minute)
         self.date_matches = lru_cache(maxsize=None)(self._date_matches)
 
     def minute_matches(self, wall: datetime) -> bool:
@@ -56,6 +51,13 @@ class Text:
         if self.day[0] == "*" or self.weekday[0] == "*":
             return by_day and by_weekday
         return by_day or by_weekday
+
+
+@lru_cache(maxsize=1024)
+def times(hour_field: str, minute_field: str) -> frozenset[tuple[int, int]]:
+    hours = [hour for hour in range(24) if number_matches(hour_field, "hour", hour)]
+    minutes = [minute for minute in range(60) if number_matches(minute_field, "minute", minute)]
+    return frozenset((hour, minute) for hour in hours for minute in minutes)
 
 
 @lru_cache(maxsize=65536)
@@ -140,8 +142,12 @@ def planned(text: Text, where: ZoneInfo, start: datetime, end: datetime, *, gap:
 @lru_cache(maxsize=4)
 def walls(where: ZoneInfo, start: datetime, end: datetime) -> list[tuple[datetime, datetime, timedelta]]:
     """Return each minute in `[start, end)`, what the clock on the wall shows at it, and the offset."""
-    locals_ = ((start + MINUTE * i).astimezone(where) for i in range((end - start) // MINUTE))
-    return [(each.astimezone(UTC), each.replace(tzinfo=None), each.utcoffset()) for each in locals_]
+    found = []
+    for i in range((end - start) // MINUTE):
+        at = start + MINUTE * i
+        local = at.astimezone(where)
+        found.append((at, local.replace(tzinfo=None), local.utcoffset()))
+    return found
 
 
 def changes(where: ZoneInfo, since: datetime, until: datetime) -> list[datetime]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from fencepost.main import main
+from fencepost.schedule_file import load_schedules
 from runner.calendar import exclusions, jitter, timing, wall
 from runner.calendar.expression import ALIASES, MAX_CHARS, parse
 
@@ -54,6 +55,16 @@ def test_what_the_table_of_expressions_writes_can_be_meant() -> None:
 
 def _dated(form: str) -> str:
     return f"{form} * * * *" if "/" in form or form == "*" else f"0 0 {form} * *"
+
+
+@pytest.mark.parametrize("cron", ["0 12 LW * *", "*/20 * * * * *", "@Daily", "0 9 * * mon#2,friL"])
+def test_a_schedule_file_takes_every_expression_today(tmp_path: Path, cron: str) -> None:
+    path = tmp_path / "schedules.toml"
+    path.write_text(
+        f'[[schedule]]\nnamespace = "a"\nname = "b"\ncron = "{cron}"\ncommand = {{ argv = ["/bin/true"] }}\n'
+    )
+    (schedule,) = load_schedules(path).schedules
+    assert schedule.cron == cron
 
 
 def test_limits_are_the_codes() -> None:

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from runner.calendar import Timing, occurrences, tally
 from runner.calendar.exclusions import exclusions_of
+from runner.calendar.expression import parse
 from runner.calendar.tally import Tally, tallies
+from runner.calendar.wall import counted, readings
 from runner.checkpoint.ops import At, Cron, Every
 from tests.calendar.drawing import POLICIES
 from tests.calendar.drawing import expression as drawn
@@ -75,6 +77,25 @@ def test_thirty_days_of_seconds_are_counted_without_a_walk(
     assert sum(each.count for each in found) == 30 * 86_400
     assert len(found) == (10 if texts else 1)
     assert sum(each.count for each in found if each.skipped) == (9 * 86_400 if texts else 0)
+
+
+@settings(deadline=None)
+@given(
+    st.sampled_from(["*/20 * * * * *", "7,30 */2 1-3 * * *", "59 59 23 L * *", "* * * * *"]),
+    st.integers(0, 40 * 86_400),
+    st.integers(0, 7_200),
+)
+def test_readings_are_counted_as_they_are_listed(text: str, from_s: int, length_s: int) -> None:
+    listed = list(readings(parse(text), from_s, from_s + length_s))
+    expected = (len(listed), listed[0], listed[-1]) if listed else None
+    assert counted(parse(text), from_s, from_s + length_s) == expected
+
+
+@pytest.mark.parametrize("texts", [(), ("sat",)])
+def test_intervals_end_at_the_millisecond_and_begin_after_their_anchor(texts: tuple[str, ...]) -> None:
+    timing = Timing(Every(1), "UTC", 10_250, exclusions=exclusions_of(texts))
+    assert list(tallies(timing, 5_000, 14_249)) == [Tally(11_250, 13_250, 3, None)]
+    assert list(tallies(timing, 12_250, 14_250)) == [Tally(13_250, 14_250, 2, None)]
 
 
 def test_an_empty_time_and_one_beyond_the_calendar_hold_nothing() -> None:
