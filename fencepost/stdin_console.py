@@ -42,6 +42,7 @@ class StdinConsole:
 
         Cancelled in the middle of a command, it still says, for a second at most, that its outcome is not known.
         """
+        _log.info("console", hint="line commands are read from standard input; `help` lists them")
         try:
             await self._answer_all()
         except OSError as fault:

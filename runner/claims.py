@@ -40,14 +40,16 @@ def rooms(
     """Return who has room, most first.
 
     A poll's `slots` knows nothing of what was claimed after it was sent: open attempts of the same incarnation that it
-    does not list are subtracted.
+    does not list are subtracted. Those whose stop is unresolved are not: a worker that does not list such a one has
+    given it up, and it waits for a human, perhaps for ever.
     """
     unlisted: dict[tuple[str, str], int] = {}
     kept = list(contacts)
     held = {(contact.worker, contact.incarnation): contact.held for contact in kept}
     for attempt in attempts:
         owner = (attempt.worker, attempt.incarnation)
-        if owner in held and (attempt.run_id, attempt.n) not in held[owner]:
+        is_new = owner in held and (attempt.run_id, attempt.n) not in held[owner]
+        if is_new and not attempt.unresolved:
             unlisted[owner] = unlisted.get(owner, 0) + 1
     found = []
     for contact in kept:

@@ -62,6 +62,11 @@ class Invocation:
         decision = self._means.ledger.step(*self.key, Reserve(self._claim.binding, self._reservation))
         return not isinstance(decision, Denied)
 
+    def decline(self, why: str) -> None:
+        """Note the attempt durably as one that is never launched, so that its fence is asked for. Idempotent."""
+        if self.reserve():
+            self._fence(why)
+
     async def run(self) -> None:
         """Carry the reserved attempt to its recorded end.
 

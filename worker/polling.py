@@ -32,6 +32,10 @@ class Hands(Protocol):
         """Start on a claim; False if there is nothing to start."""
         ...
 
+    def decline(self, claim: Claim) -> None:
+        """Give back a claim that came too late to be taken. Idempotent."""
+        ...
+
     def stop(self, stop: Stop) -> None:
         """Stop an attempt. Idempotent."""
         ...
@@ -172,7 +176,7 @@ class Poller:
     def _take(self, claim: Claim) -> bool:
         binding = claim.binding
         key = (binding.run_id, binding.attempt)
-        if self._closed or key in self._hands.live or len(self._hands.live) >= self._slots:
+        if key in self._hands.live or (len(self._hands.live) >= self._slots and not self._closed):
             return False
         ours = (self._life.worker, self._life.id, self._life.ledger, self._life.lineage)
         bound = Lineage(binding.cluster_id, binding.generation)
@@ -181,6 +185,9 @@ class Poller:
             return False
         if not key[0].replace("-", "").isalnum():  # it becomes part of a file's name
             _log.error("bad_run_id", run_id=key[0])
+            return False
+        if self._closed:
+            self._hands.decline(claim)
             return False
         return self._hands.take(claim)
 

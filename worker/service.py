@@ -145,6 +145,10 @@ class Worker:
         self._own(self._group.create_task(self._follow(invocation)))
         return True
 
+    def decline(self, claim: Claim) -> None:
+        """Have a claim fenced that came too late to be taken, else it would wait for its deadline."""
+        Invocation(claim, self._means).decline("the worker is stopping")
+
     def stop(self, stop: Stop) -> None:
         """Stop an attempt of any life of this worker, or say what is known of it."""
         assert self._group is not None, "stops come while it runs"
@@ -191,13 +195,13 @@ class Worker:
                 while self._live:
                     self._idle.clear()
                     await self._idle.wait()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_FAREWELL_S):
+                await self._poller.taken_leave()
         self._reporter.wake()
         with suppress(TimeoutError):
             async with asyncio.timeout(self._timing.flush_s):
                 await self._reporter.quiet()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_FAREWELL_S):
-                await self._poller.taken_leave()
         _log.info("drained", left_running=len(self._live))
 
     def _own(self, task: asyncio.Task[None]) -> None:

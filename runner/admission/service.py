@@ -22,6 +22,7 @@ from worker.protocol import MAX_ITEMS, Answers, Fences, NotOwner, Permits, Poll,
 
 MAX_HELD_POLLS: Final = 1_000
 """Polls held back at once; one more is answered at once, so that no worker is deaf to its stops."""
+POLLS_IN_CONTACT: Final = 3
 MAX_WAITING_OF_ONE: Final = 2 * MAX_ITEMS
 """Items of one worker that wait for the owner at once: one worker alone never fills the queue of all."""
 MAX_ASKS: Final = 20_000
@@ -58,6 +59,8 @@ class Admission:
         self._clock = clock
         self._urls = tuple(urls)
         self._timing = timing
+        # A poll is the contact: held for longer, a living worker would look like a silent one.
+        self._longest_s = min(timing.poll_s, timing.contact_s / POLLS_IN_CONTACT)
         self._held_polls = 0
         self._waiting: dict[str, int] = {}
 
@@ -89,7 +92,7 @@ class Admission:
             listing = await self._listing(worker, incarnation)
             return self._reply(tenure, listing)
         self._runner.look()
-        wait_s = min(message.wait_s, self._timing.poll_s) if self._held_polls < MAX_HELD_POLLS else 0.0
+        wait_s = min(message.wait_s, self._longest_s) if self._held_polls < MAX_HELD_POLLS else 0.0
         bell = tenure.contacts.hold(worker)
         self._held_polls += 1
         try:

@@ -30,7 +30,7 @@ from runner.management.service import Management
 from runner.management.spoken import Spoken, as_said, bad, understood
 
 _ENDPOINTS: Final[RouteTable[Endpoint]] = RouteTable((each.method, each.path, each) for each in ENDPOINTS)
-_PAGE: Final = MappingProxyType({"schedules": "after", "runs": "before", "events": "before"})
+_PAGE: Final = MappingProxyType({"schedules": "after", "unknown": "after", "runs": "before", "events": "before"})
 RETRY_AFTER: Final = "Retry-After"
 _TROUBLE: Final = MappingProxyType(
     {

@@ -97,7 +97,7 @@ WORDS: Final = MappingProxyType(
                 name="unknown",
                 what="every attempt whose end nobody can confirm",
                 command="unknown",
-                may_name=("worker", "incarnation", "limit"),
+                may_name=("worker", "incarnation", "after", "limit"),
                 parts=requests.unknown,
             ),
             Word(

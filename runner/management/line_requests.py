@@ -100,7 +100,7 @@ def attest_incarnation(values: Values) -> Parts:
 
 def unknown(values: Values) -> Parts:
     """Ask for every attempt that a human may attest."""
-    return Parts("GET", "/v1/unknown", query=_texts(values, "worker", "incarnation", "limit"))
+    return Parts("GET", "/v1/unknown", query=_texts(values, "worker", "incarnation", "after", "limit"))
 
 
 def get(path: str) -> Callable[[Values], Parts]:

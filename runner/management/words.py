@@ -23,10 +23,13 @@ WHY: Final = MappingProxyType(
 
 
 def unknown_because(run: Run, attempts: Sequence[Attempt]) -> str | None:
-    """Return what is known and what is not of the attempts that cannot be confirmed; None if there is none."""
+    """Return what is known and what is not of the attempts that cannot be confirmed; None if there is none.
+
+    What a human attested stays not known: only that nothing of it is alive is on record.
+    """
     uncertain = [attempt for attempt in attempts if _is_uncertain(attempt)]
     if not uncertain:
-        return None
+        return " ".join(_quiesced(attempt) for attempt in attempts if attempt.state is AttemptState.QUIESCED) or None
     told = [_attempt(attempt) for attempt in uncertain]
     if any(not attempt.superseded for attempt in uncertain):
         slot = " and the schedule's overlap slot" if run.holds_slot else ""
@@ -83,6 +86,11 @@ def waits_for_unfreeze(freeze: Freeze) -> str:
     return f"`fencepost unfreeze`: {since}, and nothing is claimed meanwhile"
 
 
+def _quiesced(attempt: Attempt) -> str:
+    attested = f"Of attempt {attempt.n} a human attested that nothing is alive. {_permit(attempt)}"
+    return f"{attested} Not known, and not to become so: how it ended, and what it did."
+
+
 def _hope(uncertain: Sequence[Attempt]) -> str:
     if all(attempt.superseded or attempt.reason == RESTORED for attempt in uncertain):
         return "What its worker reports of it is kept as evidence and resolves nothing:"
@@ -117,10 +125,14 @@ def _sentence(text: str) -> str:
     return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
+def _permit(attempt: Attempt) -> str:
+    if attempt.token is None or attempt.admitted_ms is None:
+        return "Known: no permit is on record."
+    return f"Known: its permit was committed at {instant_text(attempt.admitted_ms)} (token {attempt.token})."
+
+
 def _launch(attempt: Attempt) -> str:
-    permit = "Known: no permit is on record."
-    if attempt.token is not None and attempt.admitted_ms is not None:
-        permit = f"Known: its permit was committed at {instant_text(attempt.admitted_ms)} (token {attempt.token})."
+    permit = _permit(attempt)
     if attempt.execution_id is None:
         return f"{permit} Not known: whether it was launched, whether it is alive, and how it ended."
     since = f", started at {instant_text(attempt.started_ms)}" if attempt.started_ms is not None else ""

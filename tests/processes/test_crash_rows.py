@@ -64,6 +64,7 @@ OWNERS = (
     Row("stopped", "owner changes while it stands still", "its proposals fail", owner.owner_stands_still_with_an_ask),
     Row("parted", "owner changes while it is cut off", "its proposals fail", owner.owner_is_cut_off_with_an_ask),
     Row("quorum", "quorum lost", "no permits, work runs on, answers are unknown", owner.quorum_is_lost),
+    Row("trigger", "owner dies with the reply to a trigger", "one run, known by its key", owner.trigger_s_reply_dies_with_the_owner),
     Row("cancel", "a cancel meets a failover", "applied once, or clearly refused", owner.cancel_meets_a_failover),
     Row("sigterm", "runner stopping, another voter healthy", "leadership moves", owner.owner_is_told_to_end),
 )  # fmt: skip

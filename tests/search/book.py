@@ -293,6 +293,9 @@ def _kept(row: tuple[object, ...], rules: list[Rule]) -> tuple[object, ...]:
 
 def _moved_what_must_stay(before: Look, after: Look, op: ops.Op) -> str:
     """Say what is wrong with a change: a definite state stays what it is, and nothing disappears."""
+    instants = [run.scheduled_for_ms for run in after.runs.values()]
+    if len(instants) != len(set(instants)):
+        return "invariant 5: an instant is on record twice"
     for run_id, run in before.runs.items():
         now = after.runs.get(run_id)
         if now is None:
@@ -301,19 +304,25 @@ def _moved_what_must_stay(before: Look, after: Look, op: ops.Op) -> str:
         if run.state in TERMINAL and now.state is not run.state and not reopened:
             return f"promise 2: a terminal run moved from {run.state.value} to {now.state.value}"
         for attempt, moved in zip(before.attempts[run_id], after.attempts[run_id], strict=False):
-            if moved.state is not attempt.state and (found := _moved_wrongly(attempt, moved, op)):
+            if _told(moved) != _told(attempt) and (found := _moved_wrongly(attempt, moved, op, before.head)):
                 return found
         if len(after.attempts[run_id]) < len(before.attempts[run_id]):
             return "an attempt disappeared"
     return ""
 
 
-def _moved_wrongly(attempt: Attempt, moved: Attempt, op: ops.Op) -> str:
+def _told(attempt: Attempt) -> tuple[AttemptState, bool, bool]:
+    return attempt.state, attempt.unresolved, attempt.superseded
+
+
+def _moved_wrongly(attempt: Attempt, moved: Attempt, op: ops.Op, head: Head) -> str:
     way = f"from {attempt.state.value} to {moved.state.value}"
-    if attempt.state in ATTEMPT_TERMINAL:
+    if attempt.state in ATTEMPT_TERMINAL and moved.state is not attempt.state:
         return f"promise 2: a terminal attempt moved {way}"
     if attempt.superseded and attempt.state is AttemptState.UNKNOWN and isinstance(op, REPORTS):
         return f"rule: a late report moved a superseded attempt {way}"
+    if attempt.generation < head.generation and isinstance(op, REPORTS):
+        return f"rule: a report of an earlier generation moved an attempt {way}"
     if isinstance(op, ops.LoseOp) and op.worker is not None and op.ledger != attempt.ledger:
         return f"rule: the word of another ledger moved an attempt {way}"
     return ""

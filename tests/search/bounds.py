@@ -15,7 +15,8 @@ class Bounds:
         workers: worker names, one live process each at the start.
         lives: process lives in all.
         capacity: of the pool.
-        remote: the engine may lose a request or its answer; else it accepts or refuses at once.
+        remote: the engine may lose a request or its answer, and a later life can ask it about its work; else it accepts
+            or refuses at once, and nobody but the life that launched the work sees how it ends.
         expiry: a worker may give up waiting for its permit, or get it too late.
         ends: what engines may say of the work: S it succeeded, F it failed, R refused.
         late_words: a message may arrive after later ones of the same attempt.

@@ -33,12 +33,13 @@ class Letter(NamedTuple):
 class Notes:
     """Ledger rows, and the words that were said of them."""
 
-    def __init__(self, ops: Interned) -> None:
+    def __init__(self, ops: Interned, *, addressable: bool) -> None:
+        self._engine = _Engine(addressable=addressable)
         self.rows = Interned()
         self.words = Interned()
         self._steps: dict[tuple[int, Command], tuple[int, Decision]] = {}
         self._says: dict[int, tuple[int, ...]] = {}
-        self._settled: dict[tuple[int, str], int] = {}
+        self._settled: dict[tuple[int, str], tuple[int, str]] = {}
         self._sets = Interned()
         self._ops = ops
         self._letters: dict[int, Letter] = {}
@@ -75,13 +76,14 @@ class Notes:
         return found
 
     def settled(self, task: Task, incarnation: str) -> Task:
-        """Return the task as a new life of its ledger leaves it at the start."""
+        """Return the task as a new life of its ledger finds it and leaves it at the start."""
         key = (task.row, incarnation)
         if key not in self._settled:
             ledger = _OneRow(self.rows[task.row])
-            earlier_lives.settle(ledger, _HostTellsNothing(), incarnation)
-            self._settled[key] = self.rows.number(_bare(ledger.only))
-        return self.with_row(task, self._settled[key])
+            resumed = earlier_lives.settle(ledger, self._engine, incarnation)
+            self._settled[key] = (self.rows.number(_bare(ledger.only)), "watching" if resumed else "")
+        row, hand = self._settled[key]
+        return self.with_row(task, row)._replace(hand=hand)
 
     def add(self, said: int, more: tuple[int, ...]) -> int:
         """Return a set of words with more in it."""
@@ -127,7 +129,9 @@ class Notes:
     def held(self, task: Task, incarnation: str) -> Held | None:
         """Return how a poll lists a task, or None if it does not."""
         row: LedgerRow | None = self.rows[task.row]
-        return None if row is None or row.answer is not None else held(row, incarnation)
+        if row is None or row.answer is not None:
+            return None
+        return held(row, incarnation, resumed=bool(task.hand) and row.binding.incarnation != incarnation)
 
     def rowless(self, run_id: str, n: int, incarnation: str, ledger: str) -> int:
         """Return what a life says of an attempt that its ledger does not know."""
@@ -161,11 +165,14 @@ class _OneRow:
         return decision
 
 
-class _HostTellsNothing:
-    """An engine whose host proves nothing about an earlier life's work."""
+class _Engine:
+    """An engine whose host proves nothing about an earlier life's work; it can be asked on about it if `addressable`."""
 
-    def reattach(self, trace: object) -> None:
-        del trace
+    def __init__(self, *, addressable: bool) -> None:
+        self._addressable = addressable
+
+    def reattach(self, trace: object) -> object | None:
+        return trace if self._addressable else None
 
     def prove(self, trace: object) -> str:
         del trace

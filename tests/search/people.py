@@ -7,7 +7,7 @@ from runner.checkpoint.records import AttemptState
 from tests.search.book import FAR_MS, OPERATOR, RECOVERY
 from tests.search.owner import proposals
 from tests.search.state import NONE, State, Task
-from tests.search.world import FAULT, NOBODY, PERSON, Step, World, life, life_of
+from tests.search.world import FAULT, NOBODY, PERSON, Step, World, in_hand_of, life, life_of
 
 
 def steps(world: World, s: State) -> Iterator[Step]:
@@ -103,16 +103,12 @@ def _ledger(world: World, task: Task) -> str:
 def _dead(world: World, s: State, i: int) -> State:
     """A process dies: what only its memory held is gone; the work it started may live on."""
     who = s.lives[i]
-    tasks = tuple(
-        task._replace(hand="") if task.hand and world.notes.row(task).binding.incarnation == who.incarnation else task
-        for task in s.tasks
-    )
+    tasks = tuple(task._replace(hand="") if in_hand_of(world.notes, task, who) else task for task in s.tasks)
     return s.with_life(i, who._replace(alive=False))._replace(tasks=tasks)
 
 
 def _busy(world: World, s: State, i: int) -> bool:
-    mine = s.lives[i].incarnation
-    return any(task.hand and world.notes.row(task).binding.incarnation == mine for task in s.tasks)
+    return any(in_hand_of(world.notes, task, s.lives[i]) for task in s.tasks)
 
 
 def _owners(world: World, s: State) -> Iterator[Step]:
@@ -146,4 +142,6 @@ def _restores(world: World, s: State) -> Iterator[Step]:
     lives = tuple(each._replace(attested=(each.worker, each.incarnation) in look.retired) for each in s.lives)
     after = left._replace(book=change.book, lives=lives, frozen=look.head.frozen, image=NONE)
     after = after._replace(heard=(NOBODY,) * len(s.heard), stale=NONE, flight=None)
-    yield Step(("the backup is restored",), FAULT, after, change.wrong)
+    later = look.head.generation > world.book.look(s.image).head.generation
+    wrong = change.wrong or ("" if later else "rule: a restore begins no later generation")
+    yield Step(("the backup is restored",), FAULT, after, wrong)

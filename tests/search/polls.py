@@ -6,7 +6,7 @@ from runner.checkpoint import ops
 from runner.contacts import Ask, Contacts, IncarnationRefused
 from tests.search.contact import LATER, TIMING, ContactOf, contact, contacts, given_up
 from tests.search.state import Flight, Listed, State
-from tests.search.world import FAULT, NOBODY, ONWARD, Step, World
+from tests.search.world import FAULT, NOBODY, ONWARD, Step, World, in_hand_of
 from worker.ledger_row import Fence, RowState
 from worker.protocol import VERSION, Poll
 
@@ -89,7 +89,7 @@ def listed(world: World, s: State, i: int) -> Listed:
             row = world.notes.row(task)
             held = world.notes.held(task, who.incarnation)
             if held is not None and (row.binding.worker, row.binding.ledger) == (who.worker, who.ledger):
-                found.append((at, held, row.binding.incarnation == who.incarnation and bool(task.hand)))
+                found.append((at, held, in_hand_of(world.notes, task, who)))
     return tuple(found)
 
 

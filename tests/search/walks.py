@@ -20,6 +20,7 @@ SHORT: Final = (
         _ONE, name="takeover", lives=1, ends="S", late_words=False, budget={"cancel": 1, "takeover": 1, "stale": 1}
     ),
     replace(_ONE, name="ledger", ends="S", late_words=False, budget={"crash": 1, "attest": 1, "wipe": 1, "clone": 1}),
+    replace(_ONE, name="wiped", ends="S", late_words=False, budget={"crash": 1, "wipe": 1, "cancel": 1}),
     replace(_ONE, name="freeze", ends="S", late_words=False, budget={"freeze": 1, "drain": 1, "attest": 1}),
     replace(_ONE, name="polls", lives=1, late_polls=True, ends="S", late_words=False, budget={"takeover": 1}),
     replace(_TWO, name="overlap", ends="S", late_words=False),
@@ -41,6 +42,7 @@ FULL: Final = (
     replace(_ONE, name="polls+", late_polls=True, budget={"takeover": 1, "cancel": 1, "crash": 1}),
     replace(_TWO, name="overlap+", budget={"cancel": 1}),
     replace(_TWO, name="line+", batch=True, workers=2, budget={"cancel": 1}),
+    replace(_TWO, name="retired", ends="S", late_words=False, budget={"attest": 1}),
     replace(_TWO, name="previous", overlap="cancel_previous", ends="S", late_words=False),
     replace(_TWO, name="previous+", overlap="cancel_previous", budget={"attest": 1}),
     replace(_ONE, name="restore+", attempts=2, budget={"restore": 1, "crash": 1, "cancel": 1, "attest": 1}),
@@ -58,6 +60,7 @@ _LARGER: Final = MappingProxyType(
         "polls+": {"lives": 3, "attempts": 2},
         "overlap+": {"attempts": 2, "allowed": 2, "lives": 2, "budget": {"cancel": 1, "crash": 1}},
         "line+": {"attempts": 2},
+        "retired": {"late_words": True},
         "previous": {"batch": True},
         "previous+": {"attempts": 2, "workers": 2},
         "restore+": {"lives": 3, "attempts": 3},

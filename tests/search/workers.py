@@ -35,7 +35,7 @@ def steps(world: World, s: State) -> Iterator[Step]:
         elif task.hand == "launching":
             moves = _launches(world, task)
         elif task.hand == "watching":
-            moves = _watches(world, task)
+            moves = _watches(world, s, task)
         else:
             moves = iter(())
         for words, kind, changed in (*moves, *_engine(task, world.bounds.ends)):
@@ -135,8 +135,13 @@ def _launches(world: World, task: Task) -> Iterator[Move]:
         yield "no answer from the engine: lost", kind, notes.step(task, Lose("submission_unknown"))[0]._replace(hand="")
 
 
-def _watches(world: World, task: Task) -> Iterator[Move]:
+def _watches(world: World, s: State, task: Task) -> Iterator[Move]:
     notes = world.notes
+    row: LedgerRow = notes.row(task)
+    if s.lives[host_of(s, row.binding.worker, row.binding.ledger)].closing:
+        fenced, decision = notes.step(task, Fence("the worker is stopping"))
+        if not refused(decision):
+            yield "the worker drains: fence locally", ONWARD, fenced
     if task.engine in ENDS:
         yield "its end is seen and noted", ONWARD, notes.step(task, End(ENDS[task.engine]))[0]._replace(hand="")
     elif task.engine == "a":

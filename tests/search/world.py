@@ -39,7 +39,7 @@ class World:
 
     def __post_init__(self) -> None:
         self.book = Book(self.bounds)
-        self.notes = Notes(self.book.numbered)
+        self.notes = Notes(self.book.numbered, addressable=self.bounds.remote)
         self.instants = [INTERVAL_MS * (r + 1) for r in range(self.bounds.runs)]
         self.run_ids = [ids.run_id(CLUSTER, SCHEDULE, ids.occurrence_text(ms), ms) for ms in self.instants]
         self.places = {
@@ -143,6 +143,14 @@ def host_of(s: State, worker: str, ledger: str) -> int:
         if each.alive and (each.worker, each.ledger) == (worker, ledger):
             return i
     return NOBODY
+
+
+def in_hand_of(notes: Notes, task: Task, who: Life) -> bool:
+    """Return whether this life is working on a task: of one ledger only one process at a time is."""
+    if not (task.hand and who.alive):
+        return False
+    row = notes.row(task)
+    return (row.binding.worker, row.binding.ledger) == (who.worker, who.ledger)
 
 
 def life_of(s: State, incarnation: str) -> int:

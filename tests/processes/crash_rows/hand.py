@@ -150,8 +150,8 @@ class Hand:
             ) from None
 
     def until_attempt(self, run_id: str, state: str) -> None:
-        """Wait until the newest attempt of a run is in a state."""
-        wait_for(f"{self.name}: {state}", lambda: [a["state"] for a in self.shown(run_id)["attempts"]][-1:] == [state])
+        """Wait until the first attempt of a run is in a state."""
+        wait_for(f"{self.name}: {state}", lambda: [a["state"] for a in self.shown(run_id)["attempts"]][:1] == [state])
 
 
 def attempts(shown: dict[str, Any]) -> list[tuple[str, str | None]]:

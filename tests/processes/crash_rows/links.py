@@ -32,6 +32,12 @@ class Links:
         for proxy in self._of(name):
             self._loop.call_soon_threadsafe(proxy.cut)
 
+    def mute(self, speaker: str, listener: str) -> None:
+        """Keep all that one voter says to another, until mended."""
+        for ends, proxy in self._proxies.items():
+            if {speaker, listener} == set(ends):
+                self._loop.call_soon_threadsafe(proxy.hold, speaker)
+
     def mend(self, name: str) -> None:
         """Let a voter reach all others again."""
         for proxy in self._of(name):

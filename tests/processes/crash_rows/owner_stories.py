@@ -2,6 +2,7 @@
 
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 from tests.processes.cluster import fresh_key, wait_for
 from tests.processes.crash_rows.door import Gate, grants
@@ -125,6 +126,29 @@ def owner_is_told_to_end(yard: Yard, hand: Hand) -> None:
     assert successor in yard.others(owner)
     assert hand.shown(run_id)["state"] == "Active"
     ends_once(hand, run_id)
+    yard.start(owner)
+
+
+def trigger_s_reply_dies_with_the_owner(yard: Yard, hand: Hand) -> None:
+    """C45: it took effect; the voter that passed it on is told nothing, and repeats nothing by itself."""
+    owner = yard.owner()
+    deaf, other = yard.others(owner)
+    asked = ("POST", "/v1/trigger", {"namespace": "test", "name": hand.name}, fresh_key())
+    runs = f"/v1/runs?schedule=test/{hand.name}"
+    yard.links.mute(owner, deaf)
+    with ThreadPoolExecutor(1) as pool:
+        told = pool.submit(yard.ask, *asked, only=deaf)
+        (run,) = wait_for("the run", lambda: yard.get(runs, only=other))
+        yard.kill(owner)
+        status, answer = told.result()
+    assert (status, answer["certainty"]) == (503, "unknown")
+    yard.links.mend(owner)
+    wait_for("a repetition to be answered", lambda: yard.ask(*asked, only=deaf)[0] == 200)
+    _, again = yard.ask(*asked, only=deaf)
+    assert (again["again"], again["run_id"]) == (True, run["run_id"])
+    assert [each["run_id"] for each in yard.get(runs, only=other)] == [run["run_id"]]
+    hand.start()
+    ends_once(hand, run["run_id"])
     yard.start(owner)
 
 

@@ -113,8 +113,10 @@ def drains_before_consuming(hand: Hand) -> None:
 def _tried_again(hand: Hand, run_id: str) -> None:
     hand.let_go()
     shown = hand.until(run_id, "Succeeded")
-    assert attempts(shown) == [("Failed", "not_consumed"), SUCCEEDED]
-    assert hand.effects() == [2]
+    first, *more, last = attempts(shown)
+    assert (first, last) == (("Failed", "not_consumed"), SUCCEEDED)
+    assert set(more) <= {first, ("NotLaunched", "worker_asked")}, "a busy machine may be late once more"
+    assert hand.effects() == [len(more) + 2]
 
 
 def dies_after_consuming(hand: Hand) -> None:

@@ -112,9 +112,9 @@ class Yard:
             )
         return text
 
-    def get(self, path: str) -> Any:
+    def get(self, path: str, only: str | None = None) -> Any:
         """Return what a voter answers as the owner or through it, or None while none can."""
-        return self._asked("GET", path, None)[1]
+        return self._asked("GET", path, None, only=only)[1]
 
     def post(self, path: str, body: dict[str, Any]) -> Any:
         """Change something, whoever owns meanwhile; returns the answer."""

@@ -175,6 +175,10 @@ class Checker:
         for name, voter in self._world.live.items():
             self.expect(voter.checkpoint.applied_index == self.newest, f"{name} has not applied everything")
             voter.node._replica.read(lambda db, name=name: self._whole(name, db))
+        for process in self._world.working.values():
+            for key in [each for each in self.submissions if each[0] not in self.rows.forgotten]:
+                if self.rows.attempts[key]["ledger"] == process.ledger.id:
+                    self.expect(process.ledger.row(*key), f"{process.host_name} has forgotten {key}, voters have not")
         self.crashes.at_end()
         for finding in self.linear.findings():
             self.report(f"not linearizable: {finding}")

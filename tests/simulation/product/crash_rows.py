@@ -33,7 +33,7 @@ NO_SUCCESSOR: Final = "runner stopping, no successor: it ends within its deadlin
 
 ROWS: Final = (
     *(DUE, CLAIM_LOST, NEVER_ASKED, PERMIT_LOST, NOT_CONSUMED_DEAD, FORFEITED, IN_SUBMIT, NO_RECEIPT),
-    *(ENGINE_DIED, RAN_ON, DISK_LOST, TWO_HOSTS, FINISH_LOST, OWNER_CHANGED, OLD_OWNER),
+    *(OBSERVED_AGAIN, ENGINE_DIED, RAN_ON, DISK_LOST, TWO_HOSTS, FINISH_LOST, OWNER_CHANGED, OLD_OWNER),
     *(QUORUM_LOST, HANDED_OVER, NO_SUCCESSOR),
 )
 PERMITTED_AND_LOST: Final = frozenset({"Unknown", "Cancelling", "Quiesced"})
@@ -170,6 +170,11 @@ class CrashRows:
         if phase in {"reserved", "consumed"}:
             fits = state in PERMITTED_AND_LOST or state == "Admitted"  # its request was under way
             self._world.checker.expect(fits, f"{key} was {phase} when its worker died, and is {state} {row['reason']}")
+        if phase == "accepted" and state in {"Succeeded", "Failed"}:
+            work = self._world.work_of(key)
+            addressable = work is not None and work.manner.addressable
+            self._world.checker.expect(addressable, f"{key} is {state}, nobody saw the end of what a dead worker ran")
+            self._hit(OBSERVED_AGAIN)
         if state == "Unknown" and before["state"] != "Unknown":
             self._left_unknown(key, phase, row)
 

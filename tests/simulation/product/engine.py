@@ -5,7 +5,7 @@ same when other parts of a plan are left out.
 """
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -33,12 +33,14 @@ class Manner:
     obeys_s: float | None = 0.05  # how long it takes to end once stopped; None: it ends when it would anyway
     obeys_with: int = -15
     dies_with_worker: bool = False
+    addressable: bool = False  # a later life of the worker finds it again
 
 
 def draw_manner(random: Random, *, wild: float) -> Manner:
     """Draw one; the larger `wild`, the less of it is plain."""
     if random.random() >= wild:
-        return Manner(lasts_s=0.1 + 0.6 * random.random(), submit_s=0.02 * random.random())
+        plain = Manner(lasts_s=0.1 + 0.6 * random.random(), submit_s=0.02 * random.random())
+        return replace(plain, addressable=random.random() < 0.3)
     return Manner(
         accepts=random.choices(("yes", "refuses", "loses the answer", "loses the request"), (80, 8, 8, 4))[0],
         submit_s=random.choice((0.0, 0.01, 0.1, 0.5)) * random.random(),
@@ -46,7 +48,7 @@ def draw_manner(random: Random, *, wild: float) -> Manner:
         exit_code=random.choices((0, 1, 3), (60, 25, 15))[0],
         obeys_s=random.choice((0.0, 0.05, 0.5, 2.5, None)),
         obeys_with=random.choice((-15, -9, 0, 1)),
-        dies_with_worker=random.random() < 0.4,
+        **random.choices(({}, {"dies_with_worker": True}, {"addressable": True}), (30, 40, 30))[0],
     )
 
 
@@ -136,6 +138,8 @@ class SimulatedWork:
         if work.alive:
             raise OutcomeUnknown(f"{work.execution_id} does not end")
         code = work.exit_code
+        if code is None:
+            raise OutcomeUnknown(f"{work.execution_id} is not there")
         return Outcome(
             succeeded=code == 0,
             reason=None if code == 0 else "exit",
@@ -169,8 +173,11 @@ class SimulatedEngine:
             raise SubmissionUnknown("the connection broke")
         return SimulatedWork(self._machine, work)
 
-    def reattach(self, trace: Trace) -> None:
-        """Take nothing up: this engine's results go to the process that submitted the work."""
+    def reattach(self, trace: Trace) -> SimulatedWork | None:
+        work = self._machine.works.get((trace.run_id, trace.attempt))
+        if work is None or not work.manner.addressable:
+            return None
+        return SimulatedWork(self._machine, work)
 
     def prove(self, trace: Trace) -> str:
         work = self._machine.works.get((trace.run_id, trace.attempt))

@@ -32,6 +32,7 @@ class Rows:
         self.tokens: dict[int, Key] = {}
         self.forgotten: set[str] = set()  # runs that were pruned
         self._newest_token = 0
+        self._generation = 1  # before the command
         self._frozen = False  # before the command, and after it
 
     def _expect(self, holds: object, what: str) -> None:
@@ -51,6 +52,7 @@ class Rows:
         """Look at every row that a command says it changed."""
         before = self.head
         self.head = _one(db, "SELECT * FROM head")
+        self._generation = before.get("generation", 1)
         self._frozen = bool(before.get("frozen") and self.head.get("frozen"))
         fresh: dict[str, list[str]] = {}
         for name in changed:
@@ -104,6 +106,9 @@ class Rows:
             self._expect(same, f"attempt {key} is bound anew: {before} to {row}")
             ended = before["state"] in ENDED_ATTEMPT
             self._expect(not ended or row["state"] == before["state"], f"ended attempt {key} changes: {before}, {row}")
+            old = before.get("generation", 1) < self._generation and row["state"] != before["state"]
+            fits = not old or row["state"] in {"Unknown", "Cancelling", "Quiesced"}
+            self._expect(fits, f"{key} of an earlier generation becomes {row['state']}")
         if before is None or before["state"] != row["state"] or before["unresolved"] != row["unresolved"]:
             why = row["reason"] or ("unresolved" if row["unresolved"] else None)
             self._world.note("attempt", run=key, state=row["state"], why=why)

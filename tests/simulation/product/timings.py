@@ -50,8 +50,8 @@ TIMINGS: Final = Timings(
         grant_expiry_s=1.5,
         drain_s=1.0,
         flush_s=0.5,
-        retention_s=3600.0,
-        prune_every_s=600.0,
+        retention_s=3.0,
+        prune_every_s=1.0,
     ),
     reply_s=0.8,
 )

@@ -75,7 +75,7 @@ LINES = st.lists(
 ).map(b"".join)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(LINES, st.lists(st.integers(min_value=1, max_value=40)))
 def test_whatever_comes_in_every_line_has_its_one_answer_in_order(whole: bytes, cuts: list[int]) -> None:
     chunks, rest = [], whole

@@ -33,6 +33,7 @@ from tests.unit.management.fakes import (
     Voter,
     cluster,
     put_attempt,
+    put_event,
     put_run,
     put_schedule,
     spec,
@@ -41,6 +42,18 @@ from tests.unit.management.fakes import (
 FILES = {f"{principal.role}-{principal.name}.token": token for principal, token in TOKENS.items()}
 RECOVERY, OPERATOR, TENANT = "recovery-rita.token", "operator-olga.token", "operator-tina.token"
 ATTEST = "attest r1 1 --attester Rita --statement 'host is off' --evidence 'ticket 7'"
+VALUES: dict[str, Any] = {
+    "run": "r1",
+    "attempt": 1,
+    "schedule": "a/b",
+    "attester": "x",
+    "statement": "x",
+    "evidence": "x",
+    "row_revision": 1,
+    "worker": "w1",
+    "incarnation": "a4",
+    "attempts": [],
+}
 
 
 def read(name: str) -> bytes:
@@ -226,6 +239,21 @@ async def test_a_list_that_goes_on_says_how_to_ask_for_the_rest() -> None:
     assert (await said(voter, '{"command": "runs", "limit": 50}')).more is None
 
 
+@pytest.mark.parametrize("word", ["schedules", "unknown", "events"])
+async def test_every_list_goes_on(word: str) -> None:
+    voter, _ = cluster()
+    for n, name in enumerate(("one", "two")):
+        row = spec(name=name)
+        put_schedule(voter.db, row)
+        put_run(voter.db, f"r{n}", row, n * 60_000, "Unknown")
+        put_attempt(voter.db, f"r{n}", 1, "Unknown")
+        put_event(voter.db, 20 + n, f"r{n}", "lose")
+    first = await said(voter, f"{word} --limit 1")
+    second = await said(voter, str(first.more))
+    assert len(_rows(first)) == len(_rows(second)) == 1
+    assert _rows(first) != _rows(second)
+
+
 async def test_a_refusal_tells_what_is_so() -> None:
     voter, _ = cluster()
     listed = [{"run_id": "r1", "attempt": 1, "row_revision": 13}]
@@ -340,23 +368,16 @@ def test_local_stdin_may_what_the_design_says() -> None:
     assert not may & {"attest", "backup", "restore", "voter replace"}
 
 
+def test_whatever_local_stdin_may_ask_has_a_word() -> None:
+    paths = {word.parts(VALUES).path for word in WORDS.values() if word.command is not None}
+    assert {each.path for each in ENDPOINTS if may_use("stdin", each.command)} <= paths
+
+
 def test_every_word_names_the_command_that_its_endpoint_is_judged_by() -> None:
     commands = {(each.method, each.path): each.command for each in ENDPOINTS} | {("GET", "/v1/status"): "status"}
-    values: dict[str, Any] = {
-        "run": "r1",
-        "attempt": 1,
-        "schedule": "a/b",
-        "attester": "x",
-        "statement": "x",
-        "evidence": "x",
-        "row_revision": 1,
-        "worker": "w1",
-        "incarnation": "a4",
-        "attempts": [],
-    }
     for word in WORDS.values():
         if word.command is not None:
-            parts = word.parts(values)
+            parts = word.parts(VALUES)
             assert commands[parts.method, parts.path] == word.command
             assert parts.is_change == word.is_change
 

@@ -7,7 +7,7 @@ from runner.checkpoint.records import Attempt, AttemptState, Pool, Run, RunState
 from runner.management.words import WHY, unknown_because, waits_for
 from tests.unit.management.fakes import NOW_MS, cluster, put_attempt, put_run, put_schedule, spec
 
-CERTAIN = set(AttemptState) - {AttemptState.UNKNOWN, AttemptState.CANCELLING}
+CERTAIN = set(AttemptState) - {AttemptState.UNKNOWN, AttemptState.CANCELLING, AttemptState.QUIESCED}
 
 
 def unknown() -> tuple[Run, Attempt]:
@@ -84,3 +84,20 @@ def test_what_a_pending_run_waits_for() -> None:
     later = replace(pending, not_before_ms=NOW_MS + 1_000)
     assert waits(later, pool=full) == "the instant 2026-01-01T00:00:01Z, before which it is not claimed"
     assert waits(replace(pending, state=RunState.ACTIVE), slot="r0") == "nothing"
+
+
+def test_what_was_attested_stays_not_known() -> None:
+    run, attempt = unknown()
+    told = unknown_because(run, [replace(attempt, state=AttemptState.QUIESCED)]) or ""
+    assert told.startswith("Of attempt 1 a human attested that nothing is alive. Known: its permit was committed at ")
+    assert told.endswith("Not known, and not to become so: how it ended, and what it did.")
+
+
+def test_a_superseded_attempt_holds_nothing_and_no_report_resolves_it_nor_a_restored_one() -> None:
+    run, attempt = unknown()
+    superseded = unknown_because(run, [replace(attempt, superseded=True)]) or ""
+    assert "took its place, so it holds none, and no report changes it" in superseded
+    assert "stay reserved" not in superseded
+    restored = unknown_because(run, [replace(attempt, reason="restored", worker="", incarnation="")]) or ""
+    assert "Attempt 1 is unknown: the checkpoint was restored from an image" in restored
+    assert "kept as evidence and resolves nothing: make sure on the worker's host" in restored

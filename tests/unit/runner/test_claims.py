@@ -1,5 +1,6 @@
 from collections import Counter
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,6 +33,12 @@ def test_claims_that_a_poll_could_not_know_of_take_its_slots() -> None:
     mine = [attempt("r1", state=AttemptState.CLAIMED), attempt("r2"), attempt("r3", incarnation="i0")]
     assert free(contact(slots=4, held=held("r2")), attempts=mine) == {"w1": 3}
     assert free(contact(slots=1), attempts=mine) == {}
+
+
+def test_a_stop_that_waits_for_a_human_takes_no_slot_of_a_worker_that_gave_it_up() -> None:
+    stopping = attempt("r1", state=AttemptState.CANCELLING)
+    assert free(contact(slots=1), attempts=[stopping]) == {}
+    assert free(contact(slots=1), attempts=[replace(stopping, unresolved=True)]) == {"w1": 1}
 
 
 def test_silent_retired_and_full_workers_have_no_room() -> None:

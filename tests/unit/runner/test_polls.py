@@ -37,6 +37,23 @@ def test_a_poll_without_news_is_held_back_and_ended_at_once_by_a_claim() -> None
     simulate(story)
 
 
+def test_no_poll_is_held_for_so_long_that_its_worker_would_look_silent() -> None:
+    async def story() -> None:
+        one = voter(contact_s=3.0)
+        async with running(one):
+            await one.apply(tick(every_s=3_600))
+            worker = FakeWorker(one)
+            await triggered(one)
+            await worker.launched()
+            for _ in range(10):
+                begun = elapsed_s()
+                await worker.poll(5.0)
+                assert elapsed_s() - begun == pytest.approx(1.0, abs=0.01)
+            assert one.states() == ["Active"]
+
+    simulate(story)
+
+
 def test_what_was_told_once_is_told_again_but_not_in_a_tight_circle() -> None:
     async def story() -> None:
         one = voter()

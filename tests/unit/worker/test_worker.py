@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.unit.worker.virtual_time import VirtualLoop, run
-from tests.unit.worker.world import Attempt, World
+from tests.unit.worker.world import Attempt, World, claim
 from worker.fault import LedgerBroken
 from worker.ledger import Key
 from worker.protocol import (
@@ -376,6 +376,25 @@ def test_a_stopping_worker_says_at_once_that_it_has_no_room(loop: VirtualLoop, w
     assert world.owner.attempts.keys() == ({RUN} if busy else set())
 
 
+def test_a_claim_that_crosses_the_stop_is_given_back_at_once(loop: VirtualLoop, world: World) -> None:
+    """Else it would wait for its claim deadline before another worker could have it."""
+
+    async def story() -> None:
+        with world.worker() as worker:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(worker.run())
+                await world.holds(lambda: bool(world.sent))
+                late = claim(RUN, incarnation=worker.incarnation, ledger=world.sent[0].ledger)
+                world.owner.attempts[RUN] = Attempt(late)
+                worker.drain()
+                begun_s = loop.time()
+            assert loop.time() - begun_s < 1.0
+
+    run(loop, story())
+    assert world.owner.attempts[RUN].state == "NotLaunched"
+    assert world.submitted[RUN] == 0
+
+
 def test_a_retired_life_ends_after_its_work_and_launches_nothing_more(loop: VirtualLoop, world: World) -> None:
     world.owner.ready = [RUN]
     world.work_s = 100.0
@@ -390,7 +409,8 @@ def test_a_retired_life_ends_after_its_work_and_launches_nothing_more(loop: Virt
 
     run(loop, story())
     assert world.owner.attempts[RUN].state == "Succeeded"
-    assert world.owner.attempts[("r2", 1)].state == "Claimed", "it came in the same reply and was not even reserved"
+    assert world.owner.attempts[("r2", 1)].state == "NotLaunched", "it came in the same reply and was given back"
+    assert world.submitted[("r2", 1)] == 0
     assert world.submitted == {RUN: 1}
 
 
