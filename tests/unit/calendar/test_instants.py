@@ -33,7 +33,7 @@ CHANGES = {  # a zone and a day (UTC) in whose neighbourhood its clock changes
 }
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.sampled_from([(name, day) for name, days in CHANGES.items() for day in days]),
     st.sampled_from(POLICIES),
@@ -48,7 +48,7 @@ def test_agrees_with_the_oracle_around_every_kind_of_change(
         assert disagreement(drawn(rng), zone(name), centre, policy, rng) is None
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.sampled_from(sorted(names())), st.sampled_from(POLICIES), st.integers(0, 2**32))
 def test_agrees_with_the_oracle_in_any_zone_at_any_time(name: str, policy: DstPolicy, seed: int) -> None:
     rng = random.Random(seed)
