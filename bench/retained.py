@@ -23,7 +23,7 @@ from runner.checkpoint.results import OpResult, from_builtins
 from runner.checkpoint.waiting import Walk
 from runner.contacts import Contact
 from runner.view import Wants, read
-from worker.protocol import CommandTarget
+from worker.protocol import MAX_POLL_S, CommandTarget
 
 CLUSTER: Final = "7a6e2f3c-0000-4000-8000-000000000001"
 FEW: Final = 1_000
@@ -69,7 +69,17 @@ class Filled:
     def look(self) -> None:
         """Read what the owner reads in each turn, with a worker that has room."""
         nothing = frozenset[tuple[str, str]]()
-        read(self.db, Wants(self.now_ms, edited=nothing, enabled=False, schedules=(), roomy=(_CONTACT,), walk=Walk()))
+        wants = Wants(
+            self.now_ms,
+            edited=nothing,
+            enabled=False,
+            schedules=(),
+            roomy=(_CONTACT,),
+            served_s=_CONTACT.served_s,
+            poll_s=MAX_POLL_S,
+            walk=Walk(),
+        )
+        read(self.db, wants)
 
     def make_due(self) -> str:
         """Materialise one run, so that there is something to admit; returns its id."""

@@ -22,7 +22,7 @@ class Limits:
 
     connections: int = 4_096
     requests: int = 4_096
-    requests_of_one: int = 64
+    requests_of_one: int = 128
 
 
 DEFAULT_LIMITS: Final = Limits()

@@ -27,7 +27,7 @@ def subject_of(op: Op) -> Subject:
 
 def claim_of(candidate: Claimable) -> Subject:
     """Return the subject of a claim before it is drafted: a run that cannot be claimed takes no worker's room."""
-    return (ClaimOp.__name__, candidate.run.run_id, str(candidate.attempt))
+    return (ClaimOp.__name__, candidate.run_id, str(candidate.attempt))
 
 
 @dataclass(slots=True, eq=False)

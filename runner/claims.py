@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from runner.checkpoint.ops import ClaimOp
-from runner.checkpoint.records import Attempt, Pool, Run
+from runner.checkpoint.records import Attempt, Pool
 from runner.checkpoint.waiting import Claimable, Served
 from runner.contacts import Contact
 
@@ -96,15 +96,14 @@ def match(
     while line and any(free.values()):
         candidates = line.popleft()
         while candidates:
-            run = candidates[0].run
-            fitting = [one.contact for one in room if free[one.contact.worker] > 0 and _fits(one.contact, run)]
             candidate = candidates.popleft()
-            if not fitting or capacity.get(run.pool, 0) <= 0:
+            fitting = [one.contact for one in room if free[one.contact.worker] > 0 and _fits(one.contact, candidate)]
+            if not fitting or capacity.get(candidate.pool, 0) <= 0:
                 continue  # nor will it fit later in this turn: room only shrinks
             contact = max(fitting, key=lambda one: free[one.worker])
             free[contact.worker] -= 1
-            capacity[run.pool] -= 1
-            found.append(Match(run.namespace, _claim(candidate, contact)))
+            capacity[candidate.pool] -= 1
+            found.append(Match(candidate.namespace, _claim(candidate, contact)))
             line.append(candidates)
             break
     return found
@@ -113,20 +112,20 @@ def match(
 def _line(claimable: Iterable[Claimable], last_claims: Mapping[str, int]) -> deque[deque[Claimable]]:
     """Return the runs of each namespace, oldest first, in the order in which the namespaces take turns."""
     waiting: dict[str, deque[Claimable]] = {}
-    for candidate in sorted(claimable, key=lambda one: one.run.run_id):
-        waiting.setdefault(candidate.run.namespace, deque()).append(candidate)
-    return deque(sorted(waiting.values(), key=lambda runs: last_claims.get(runs[0].run.namespace, 0)))
+    for candidate in sorted(claimable, key=lambda one: one.run_id):
+        waiting.setdefault(candidate.namespace, deque()).append(candidate)
+    return deque(sorted(waiting.values(), key=lambda runs: last_claims.get(runs[0].namespace, 0)))
 
 
-def _fits(contact: Contact, run: Run) -> bool:
-    serves = contact.pools is None or run.pool in contact.pools
-    return serves and (contact.namespaces is None or run.namespace in contact.namespaces)
+def _fits(contact: Contact, candidate: Claimable) -> bool:
+    serves = contact.pools is None or candidate.pool in contact.pools
+    return serves and (contact.namespaces is None or candidate.namespace in contact.namespaces)
 
 
 def _claim(candidate: Claimable, contact: Contact) -> ClaimOp:
-    pools = {candidate.run.pool} if contact.pools is None else contact.pools
+    pools = {candidate.pool} if contact.pools is None else contact.pools
     return ClaimOp(
-        run_id=candidate.run.run_id,
+        run_id=candidate.run_id,
         attempt=candidate.attempt,
         worker=contact.worker,
         incarnation=contact.incarnation,

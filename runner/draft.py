@@ -11,7 +11,7 @@ from runner.agenda import MAX_WALKED, bars, bars_of_edit, catch_up, due, walked
 from runner.aside import claim_of, subject_of
 from runner.checkpoint.ops import Apply, CloseOp, Delete, ForgetOperations, Op, Restore, SetEnabled, SetFrozen
 from runner.checkpoint.records import Schedule
-from runner.claims import Match, match, rooms
+from runner.claims import Match, match
 from runner.deadlines import overdue
 from runner.inbox import Entry
 from runner.proposing import Slot
@@ -158,10 +158,9 @@ def _own(
         yield from due(_not_caught(view.schedules, caught), tenure.aims.known, now.now_ms, MAX_OWN, bars(view.head))
     if served_s >= tenure.forget_at_s:
         yield ForgetOperations(now.now_ms - round(timing.operation_kept_s * 1000), FORGET_LIMIT)
-    if not tenure.winding_down and not view.head.frozen:
-        room = rooms(contacts, view.attempts, view.retired, served_s=served_s, poll_s=timing.poll_s)
+    if not tenure.winding_down:
         offered = (one for one in view.claimable if not tenure.aside.holds(claim_of(one), served_s))
-        yield from found.claims(match(offered, room, view.pools, tenure.last_claims))
+        yield from found.claims(match(offered, view.room, view.pools, tenure.last_claims))
     if view.expired is not None:
         yield from view.expired.prunes
 

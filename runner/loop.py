@@ -203,8 +203,7 @@ class Loop:
         clocks = fresh_clocks(wall_ms, peers, mono_s=mono_s, seen_s=self._timing.clock_seen_s)
         return look(before, clocks, mono_s=mono_s, committed_ms=committed_ms, voters=self._voters, timing=self._timing)
 
-    @staticmethod
-    def _wants(tenure: Tenure, entries: Sequence[Entry], now_ms: int) -> Wants:
+    def _wants(self, tenure: Tenure, entries: Sequence[Entry], now_ms: int) -> Wants:
         edited = [edited_by(entry.op) for entry in entries]
         return Wants(
             now_ms=now_ms,
@@ -212,6 +211,8 @@ class Loop:
             enabled=not tenure.aims.listed,
             schedules=tenure.aims.wanted(now_ms),
             roomy=tuple(one for one in tenure.contacts if one.slots > 0),
+            served_s=tenure.served.served_s,
+            poll_s=self._timing.poll_s,
             walk=tenure.walk,
             retention_after=tenure.retention_after,
         )

@@ -17,6 +17,7 @@ _MAX_RETRY_AFTER_S: Final = 30.0
 _MISDIRECTED: Final = 421
 _OK: Final = 200
 _SERVER_FAULT: Final = 500
+_MAX_WORDS: Final = 400
 
 T = TypeVar("T")
 
@@ -110,7 +111,7 @@ class HttpAdmission:
         except msgspec.MsgspecError as fault:
             raise ReplyLost(f"{url}: its reply cannot be read: {fault}") from fault
         problem = _problem(raw)
-        said = f"{url}: status {status}{': ' + problem.title if problem.title else ''}"
+        said = ": ".join(part for part in (f"{url}: status {status}", problem.title, problem.words) if part)
         pause_s = _retry_after_s(headers)
         if status >= _SERVER_FAULT and problem.certainty != "not_done":
             raise ReplyLost(said, retry_after_s=pause_s)
@@ -118,10 +119,16 @@ class HttpAdmission:
 
 
 class _Problem(msgspec.Struct):
-    """The two members of an RFC 9457 body that matter here."""
+    """The members of an RFC 9457 body that matter here."""
 
     title: str = ""
     certainty: str = ""
+    detail: str = ""
+
+    @property
+    def words(self) -> str:
+        """The detail for whoever reads this worker's log: one printable line of bounded length."""
+        return "".join(letter if letter.isprintable() else " " for letter in self.detail[:_MAX_WORDS])
 
 
 def _problem(raw: bytes) -> _Problem:

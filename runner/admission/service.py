@@ -73,10 +73,10 @@ class Admission:
             IncarnationRefused: another incarnation of this worker stands.
             LineageRefused: its ledger is of another cluster or a later generation; so do the other handlers.
         """
-        generation = await self._generation_for(message)
         tenure = self._runner.tenure
         if tenure is None:
             return self._not_owner()
+        generation = await self._generation_for(message)
         worker, incarnation = principal.name, message.incarnation
         mono_s = self._clock.mono_s()
         contact = tenure.contacts.hear(
@@ -108,10 +108,10 @@ class Admission:
 
         Blocks and raises as `Runner.submit_all`. Idempotent per reservation.
         """
-        await self._generation_for(message)
         tenure = self._runner.tenure
         if tenure is None:
             return self._not_owner()
+        await self._generation_for(message)
         with self._room(principal, len(message.items)):
             if len(tenure.contacts.asks) + len(message.items) > MAX_ASKS:
                 raise NotApplied(Why.QUEUE_FULL, "the owner remembers too many permit requests")
@@ -125,9 +125,9 @@ class Admission:
 
     async def fences(self, principal: Principal, message: Fences) -> Answers | NotOwner:
         """Decide fences that a worker asks for. Blocks and raises as `Runner.submit_all`. Idempotent."""
-        await self._generation_for(message)
         if not self._runner.drives:
             return self._not_owner()
+        await self._generation_for(message)
         with self._room(principal, len(message.items)):
             results = await self._runner.submit_all([fence_op(principal.name, item) for item in message.items])
         return answers(results, refused="denied")
@@ -137,10 +137,10 @@ class Admission:
 
         A report that changed a row ends the worker's held poll: the room that it offered is out of date.
         """
-        await self._generation_for(message)
         tenure = self._runner.tenure
         if tenure is None:
             return self._not_owner()
+        await self._generation_for(message)
         with self._room(principal, len(message.items)):
             results = await self._runner.submit_all([report_op(principal.name, item) for item in message.items])
         if any(result.changed for result in results):
@@ -182,10 +182,13 @@ class Admission:
                     await bell.changed.wait()
 
     async def _generation_for(self, message: Spoken) -> int:
-        """Return the generation under which a message is answered; where another voter owns, that one judges it."""
+        """Return the generation under which a message is answered.
+
+        Raises:
+            LineageRefused: it comes from a ledger of another lineage.
+        """
         head = await self._node.read(queries.head)
-        if self._runner.drives:
-            demand_lineage(head, message)
+        demand_lineage(head, message)
         return head.generation
 
     async def _listing(self, worker: str, incarnation: str) -> Listing:

@@ -25,6 +25,7 @@ MAX_POOLS: Final = 100
 DEFAULT_POOL: Final = "default"
 DEFAULT_POOL_LIMIT: Final = 64
 DELETED: Final = "schedule_deleted"
+UNKNOWN_POOL: Final = "unknown_pool"
 
 _NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?")
 _INSERT_SCHEDULE: Final = (
@@ -134,7 +135,8 @@ def _looked_at(commit: Commit, op: Apply, pools: Container[str]) -> OpResult | l
         edit = _Edit(spec, queries.schedule_named(commit.db, *name), target_bytes(spec.target))
         reason = _fault_in_names(spec, name in names, pools) or _fault_in_edit(commit, edit, ids)
         if reason is not None:
-            return _refused(reason, schedule="/".join(name), pool=spec.pool)
+            named = {"pool": spec.pool} if reason == UNKNOWN_POOL else {}
+            return _refused(reason, schedule="/".join(name), **named)
         names.add(name)
         ids.add(spec.schedule_id)
         edits.append(edit)
@@ -146,7 +148,7 @@ def _fault_in_names(spec: ScheduleSpec, twice: bool, pools: Container[str]) -> s
         return "bad_name"
     if twice:
         return "named_twice"
-    return None if spec.pool in pools else "unknown_pool"
+    return None if spec.pool in pools else UNKNOWN_POOL
 
 
 def _fault_in_edit(commit: Commit, edit: _Edit, ids: Container[str]) -> str | None:

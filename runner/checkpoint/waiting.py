@@ -12,8 +12,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from runner.checkpoint.records import Run
-from runner.checkpoint.rows import RUN_COLUMNS, run_of
 from runner.checkpoint.schema import HOLDING
 
 MAX_SCHEDULES: Final = 1_000
@@ -40,7 +38,8 @@ _HEADS: Final = f"""
         {_NEXT_SCHEDULE} :after
         UNION ALL SELECT ({_NEXT_SCHEDULE} heads.schedule_id) FROM heads WHERE heads.schedule_id IS NOT NULL
         LIMIT :limit)
-    SELECT heads.schedule_id, (SELECT COUNT(*) FROM attempts WHERE attempts.run_id = runs.run_id), {RUN_COLUMNS}
+    SELECT heads.schedule_id, runs.run_id, runs.namespace, runs.pool,
+        1 + (SELECT COUNT(*) FROM attempts WHERE attempts.run_id = runs.run_id)
     FROM heads JOIN schedules ON schedules.schedule_id = heads.schedule_id
     LEFT JOIN runs ON runs.run_id = COALESCE(schedules.slot_run_id, ({_FIRST_IN_LINE}))
         AND runs.state = 'Pending' AND runs.not_before_ms <= :now_ms
@@ -51,9 +50,15 @@ _HEADS: Final = f"""
 
 @dataclass(frozen=True, slots=True)
 class Claimable:
-    """A run that a claim would be granted for now, with the number that its next attempt gets."""
+    """A run that a claim would be granted for now.
 
-    run: Run
+    Attributes:
+        attempt: the number that its next attempt gets.
+    """
+
+    run_id: str
+    namespace: str
+    pool: str
     attempt: int
 
 
@@ -83,9 +88,7 @@ def claimable(db: sqlite3.Connection, served: Served, now_ms: int, walk: Walk) -
         after = walk.within.get((pool, namespace), "")
         values = {"pool": pool, "namespace": namespace, "after": after, "limit": each, "now_ms": now_ms}
         rows = db.execute(_HEADS, values).fetchall()
-        for _, attempts, *run in rows:
-            if run[0] is not None:
-                found[run[0]] = Claimable(run_of(run), attempts + 1)
+        found.update((run_id, Claimable(run_id, *rest)) for _, run_id, *rest in rows if run_id is not None)
         if len(rows) == each:
             within[pool, namespace] = rows[-1][0]
     return tuple(found.values()), Walk(places[-1] if more else None, within)

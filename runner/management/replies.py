@@ -109,7 +109,7 @@ def not_applied(fault: NotApplied) -> Problem:
     if fault.why is Why.QUEUE_FULL:
         detail = "The change was not done: the owner has too much waiting; send it again a little later."
         return Problem(429, "Too Many Requests", detail, "not_done", retry_after_s=RETRY_S)
-    detail = f"The change was not done ({fault.why.value}); send it again, here or to another voter."
+    detail = f"The change was not done ({fault.detail or fault.why.value}); send it again, here or to another voter."
     return unavailable(detail)
 
 

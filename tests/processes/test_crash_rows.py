@@ -17,7 +17,8 @@ import pytest
 from tests.processes.crash_rows import cancel_stories as cancel
 from tests.processes.crash_rows import owner_stories as owner
 from tests.processes.crash_rows import worker_stories as worker
-from tests.processes.crash_rows.yard import yard_of
+from tests.processes.crash_rows.hand import Hand
+from tests.processes.crash_rows.yard import Yard, yard_of
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
 
@@ -78,7 +79,7 @@ def test_every_crash_of_a_worker_leaves_what_the_design_says(tmp_path: Path) -> 
     """All rows at once: each has a worker, a pool and a schedule of its own."""
     names = [row.name for row in WORKERS]
     with yard_of(tmp_path, names, voters=1) as yard, ThreadPoolExecutor(len(names)) as pool:
-        told = [(row, pool.submit(row.story, yard.hands[row.name])) for row in WORKERS]
+        told = [(row, pool.submit(shown, row, yard.hands[row.name])) for row in WORKERS]
         wrong = [f"{row.crash} -> {row.left}: {fault!r}" for row, story in told if (fault := story.exception())]
         assert not wrong, "\n".join(wrong)
 
@@ -91,10 +92,18 @@ def test_an_owner_that_nobody_could_follow_leaves_what_the_design_says(tmp_path:
     one_after_the_other(tmp_path, ALONE, ["stopped", "late"], voters=1)
 
 
+def shown(row: Row, hand: Hand, *around: Yard) -> None:
+    """Tell the row's story; its worker makes no work for those that come after it."""
+    try:
+        row.story(*around, hand)
+    finally:
+        hand.kill()
+
+
 def one_after_the_other(folder: Path, rows: Sequence[Row], more: list[str], voters: int) -> None:
     with yard_of(folder, [*(row.name for row in rows), *more], voters=voters) as yard:
         for row in rows:
             try:
-                row.story(yard, yard.hands[row.name])
+                shown(row, yard.hands[row.name], yard)
             except AssertionError as fault:
                 raise AssertionError(f"{row.crash} -> {row.left}: {fault}") from fault

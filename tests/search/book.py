@@ -6,30 +6,25 @@ pays for each pair of rows and operation once, however many states of the world 
 """
 
 import sqlite3
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import starmap
 
 from runner.admission.listing import Listing, listing_of
 from runner.checkpoint import carrying, ops, queries, results, waiting
 from runner.checkpoint import run as runs_of
 from runner.checkpoint.attempt import TERMINAL as ATTEMPT_TERMINAL
-from runner.checkpoint.attempt_words import NOT_CONSUMED
 from runner.checkpoint.machine import Checkpoint
 from runner.checkpoint.records import Attempt, AttemptState, Head, Run, RunState, SkipRange
 from runner.checkpoint.results import OpResult
 from runner.checkpoint.run import TERMINAL
-from runner.checkpoint.said import RESTORED
 from tests.search.bounds import Bounds
+from tests.search.canonical import NOW_MS, PAST_MS, kept, rules_of
 from tests.search.state import Interned
 from worker.protocol import CommandTarget
 
 CLUSTER = "7a6e2f3c-0000-4000-8000-000000000001"
 SCHEDULE = "0190a0a0-0000-7000-8000-00000000000a"
 INTERVAL_MS = 60_000
-NOW_MS = 600_000
-PAST_MS, FAR_MS = 0, 1_000_000_000
 TABLES = {
     "head": "id",
     "schedules": "schedule_id",
@@ -41,11 +36,6 @@ TABLES = {
 TOO_LARGE = "beyond the bounds"
 REPORTS = (ops.AcceptOp, ops.FinishOp, ops.ConfirmStoppedOp, ops.ForfeitOp, ops.LoseOp)
 FORGOTTEN = ("events", "operations")
-CLOSING = {"closes_ms", "closing_ms", "deadline_ms"}
-KEPT = {"scheduled_for_ms", "watermark_ms", "anchor_ms", "first_ms", "last_ms", "pruned_before_ms", "restored_ms"}
-KEPT |= {"backoff_ms", "max_backoff_ms"}
-TELLING = {NOT_CONSUMED, RESTORED, "missed_window", "superseded", "overlap", "unresolved", "exit", "refused"}
-
 Rows = tuple[tuple[tuple[object, ...], ...], ...]
 
 
@@ -94,7 +84,7 @@ class Book:
         self._looks: dict[int, Look] = {}
         self._listings: dict[tuple[int, str, str], Listing] = {}
         self._columns = {table: self._columns_of(table) for table in TABLES}
-        self._rules = {table: _rules(names) for table, names in self._columns.items()}
+        self._rules = {table: rules_of(names) for table, names in self._columns.items()}
         self._send(ops.Acquire(owner="n1"), epoch=0, now_ms=0)
         pool = ops.PoolSpec(name="default", limit=self.bounds.capacity)
         applied = self._send(ops.Apply(operation=OPERATOR, pools=(pool,), schedules=(_spec(self.bounds),)), now_ms=0)
@@ -187,7 +177,7 @@ class Book:
 
     def _canonical(self) -> Rows:
         return tuple(
-            tuple(_kept(row, self._rules[table]) for row in self._db.execute(f"SELECT * FROM {table} ORDER BY {order}"))
+            tuple(kept(row, self._rules[table]) for row in self._db.execute(f"SELECT * FROM {table} ORDER BY {order}"))
             for table, order in TABLES.items()
         )
 
@@ -243,52 +233,6 @@ def _spec(bounds: Bounds) -> ops.ScheduleSpec:
         target=CommandTarget(argv=("true",)),
         **webhook,
     )
-
-
-Rule = tuple[int, Callable[[object], object]]
-
-
-@cache
-def _zero(value: object) -> object:
-    return None if value is None else 0
-
-
-def _instant(value: object) -> object:
-    return value if value is None else FAR_MS if value > NOW_MS else PAST_MS
-
-
-def _reason(value: object) -> object:
-    return value if value is None or value in TELLING else "lost"
-
-
-def _rules(names: list[str]) -> list[Rule]:
-    """Return what is to be left out of a row, by place."""
-    found: list[Rule] = []
-    for at, name in enumerate(names):
-        if name in CLOSING:
-            found.append((at, _instant))
-        elif name.endswith("revision") and name not in {"definition_revision", "schedule_revision"}:
-            found.append((at, lambda _: 0))
-        elif name == "tail_skip_ms":
-            found.append((at, lambda _: None))
-        elif name in {"tail", "evidence"}:
-            found.append((at, lambda _: ""))
-        elif name == "reason":
-            found.append((at, _reason))
-        elif name in {"token", "token_counter"}:
-            found.append((at, lambda value: value and 1 if value is not None else None))
-        elif name == "now_ms" and "token_counter" in names:
-            found.append((at, lambda _: NOW_MS))
-        elif name.endswith("_ms") and name not in KEPT:
-            found.append((at, _zero))
-    return found
-
-
-def _kept(row: tuple[object, ...], rules: list[Rule]) -> tuple[object, ...]:
-    values = list(row)
-    for at, rule in rules:
-        values[at] = rule(values[at])
-    return tuple(values)
 
 
 def _moved_what_must_stay(before: Look, after: Look, op: ops.Op) -> str:

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from runner.checkpoint import ops
 from runner.checkpoint.records import Attempt, RunState
 from runner.checkpoint.run import TERMINAL
-from tests.search.book import NOW_MS, SCHEDULE
-from tests.search.contact import TIMING, contacts, given_up
+from tests.search.book import SCHEDULE
+from tests.search.canonical import NOW_MS
+from tests.search.contact import TIMING, contacts, given_up, with_room
 from tests.search.state import State
 from tests.search.world import FAULT, NOBODY, ONWARD, Step, World, host_of
 
@@ -15,7 +16,9 @@ Proposal = tuple[tuple[object, ...], str, ops.Op]
 
 def steps(world: World, s: State) -> Iterator[Step]:
     """Yield what the owner may commit now, and what time and polls do."""
-    for said, kind, book, wrong in world.once((s.book, s.heard, s.lives, s.frozen), lambda: _effects(world, s)):
+    for said, kind, book, wrong in world.once(
+        (s.book, s.heard, s.lives, s.frozen, with_room(world, s)), lambda: _effects(world, s)
+    ):
         yield Step(said, kind, s._replace(book=book), wrong)
 
 
@@ -64,19 +67,17 @@ def _claims(world: World, s: State) -> Iterator[Proposal]:
         n = len(look.attempts[run_id]) + 1
         if n > world.bounds.attempts:
             continue
-        for i in _claimers(s, look.attempts):
+        for i in _claimers(world, s, look.attempts):
             who = s.lives[i]
             said = ("%s is claimed for %s", world.name(world.places[run_id, n]), who.incarnation)
             yield said, ONWARD, ops.ClaimOp(run_id, n, who.worker, who.incarnation, who.ledger, ("default",))
 
 
-def _claimers(s: State, attempts: dict[str, list[Attempt]]) -> list[int]:
+def _claimers(world: World, s: State, attempts: dict[str, list[Attempt]]) -> list[int]:
     """Return the lives that claims may go to; of workers that have done nothing yet, one stands for all."""
     used = {attempt.worker for each in attempts.values() for attempt in each}
     found, fresh = [], False
-    for i in s.heard:
-        if i == NOBODY or s.lives[i].closing or not s.lives[i].alive:
-            continue
+    for i in with_room(world, s):
         is_fresh = s.lives[i].worker not in used and s.lives[i].number == 1
         if not (is_fresh and fresh):
             found.append(i)

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from runner.checkpoint import ops
 from runner.checkpoint.records import AttemptState
-from tests.search.book import FAR_MS, OPERATOR, RECOVERY
+from tests.search.book import OPERATOR, RECOVERY
+from tests.search.canonical import FAR_MS
 from tests.search.owner import proposals
 from tests.search.state import NONE, State, Task
 from tests.search.world import FAULT, NOBODY, PERSON, Step, World, in_hand_of, life, life_of

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from runner.checkpoint import ops
 from runner.contacts import Ask, Contacts, IncarnationRefused
-from tests.search.contact import LATER, TIMING, ContactOf, contact, contacts, given_up
-from tests.search.state import Flight, Listed, State
-from tests.search.world import FAULT, NOBODY, ONWARD, Step, World, in_hand_of
+from tests.search.contact import LATER, TIMING, ContactOf, contact, contacts, given_up, listed
+from tests.search.state import Flight, State
+from tests.search.world import FAULT, NOBODY, ONWARD, Step, World
 from worker.ledger_row import Fence, RowState
 from worker.protocol import VERSION, Poll
 
@@ -78,19 +78,6 @@ def _contacts(world: World, s: State, flight: Flight) -> ContactOf:
     this = contact(s, flight.life, held, complete=True, heard_s=0.0, epoch=flight.epoch)
     others = contacts(s, 0.0)
     return lambda worker: this if worker == this.worker else others(worker)
-
-
-def listed(world: World, s: State, i: int) -> Listed:
-    """Return what the ledger of a life lists now, and whether this very life has it in hand."""
-    who = s.lives[i]
-    found = []
-    for at, task in enumerate(s.tasks):
-        if task.row:
-            row = world.notes.row(task)
-            held = world.notes.held(task, who.incarnation)
-            if held is not None and (row.binding.worker, row.binding.ledger) == (who.worker, who.ledger):
-                found.append((at, held, in_hand_of(world.notes, task, who)))
-    return tuple(found)
 
 
 def _hear(s: State, i: int) -> tuple[int, ...] | None:

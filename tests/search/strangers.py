@@ -11,6 +11,7 @@ from tests.search.book import RECOVERY, Book
 from worker.protocol import Binding
 
 ASKABLE = (AttemptState.CLAIMED, AttemptState.ADMITTED)
+WATCHED = (AttemptState.ADMITTED, AttemptState.ACCEPTED, AttemptState.CANCELLING)
 ATTESTABLE = (AttemptState.UNKNOWN, AttemptState.CANCELLING)
 
 
@@ -24,6 +25,8 @@ def let_in(book: Book, number: int) -> Iterator[str]:
                 for why, op in _asks(attempt, binding):
                     if _answer(book, number, op) == "granted":
                         yield f"invariant 1: a permit of {attempt.state.value} is granted {why}"
+            if attempt.state in WATCHED and _answer(book, number, _cannot_tell(attempt)) == "recorded":
+                yield f"rule: {attempt.state.value} is lost on the word of another ledger"
             if attempt.state in ATTESTABLE and _answer(book, number, _attest(attempt, attempt.revision + 1)) == "done":
                 yield "rule: attested at another revision than the row's"
             stopping = attempt.state is AttemptState.CANCELLING and not attempt.unresolved
@@ -43,6 +46,10 @@ def _asks(attempt: Attempt, binding: Binding) -> Iterator[tuple[str, ops.AdmitOp
 
 def _attest(attempt: Attempt, row_revision: int) -> ops.AttestOp:
     return ops.AttestOp(RECOVERY, attempt.run_id, attempt.n, "Rita", "gone", "ticket 7", row_revision)
+
+
+def _cannot_tell(attempt: Attempt) -> ops.LoseOp:
+    return ops.LoseOp(attempt.run_id, attempt.n, "cannot_tell", worker=attempt.worker, ledger="other")
 
 
 def _answer(book: Book, number: int, op: ops.Op) -> str:

@@ -11,16 +11,16 @@ from tests.search.walks import SHORT
 # Of each walk exactly so many: fewer would mean that steps were lost without anybody noticing.
 STATES = {
     "one": 3_724,
-    "retry": 6_496,
+    "retry": 6_052,
     "takeover": 6_018,
     "ledger": 5_470,
     "wiped": 3_310,
     "freeze": 5_019,
     "polls": 4_193,
-    "overlap": 3_336,
-    "line": 3_400,
+    "overlap": 3_206,
+    "line": 3_270,
     "restore": 1_425,
-    "webhook": 11_402,
+    "webhook": 8_560,
 }
 
 

@@ -14,7 +14,7 @@ from tests.simulation.product.scenario import run_plan
 from tests.simulation.product.shrink import kind_of, shrink
 from tests.simulation.product.simulate import replay_line
 
-SEEDS = (2, 5, 10, 24, 45, 49)
+SEEDS = (2, 10, 49)
 REGRESSIONS = sorted((Path(__file__).parent / "regressions").glob("*.json"))
 ROOT = Path(__file__).parents[3]
 

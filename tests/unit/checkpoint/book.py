@@ -79,7 +79,7 @@ class Book:
         """Return the ids of the runs that could be claimed now, oldest first."""
         roomy: waiting.Served = {pool.name: None for pool in queries.pools(self.db) if pool.held < pool.limit}
         found, _ = waiting.claimable(self.db, roomy, self.now_ms, waiting.Walk())
-        return sorted(one.run.run_id for one in found)
+        return sorted(one.run_id for one in found)
 
     def materialise(self, *due_ms: int, name: str = "tick", until_ms: int | None = None, **changes: Any) -> OpResult:
         schedule = queries.schedule_named(self.db, "demo", name)

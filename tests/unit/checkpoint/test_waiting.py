@@ -34,8 +34,10 @@ def test_a_schedule_offers_one_run_however_long_its_line() -> None:
     book = owned_book(spec())
     many(book, 3, line=40)
     (look,) = seen(book, {"default": None}, 1)
-    assert sorted(one.run.schedule for one in look) == ["s00000", "s00001", "s00002"]
-    assert all(one.run.holds_slot and one.attempt == 1 for one in look)
+    offered = [book.run(one.run_id) for one in look]
+    assert sorted(run.schedule for run in offered) == ["s00000", "s00001", "s00002"]
+    assert all(run.holds_slot for run in offered)
+    assert {(one.namespace, one.pool, one.attempt) for one in look} == {("demo", "default", 1)}
 
 
 def test_what_nobody_serves_is_not_looked_at() -> None:
@@ -44,7 +46,7 @@ def test_what_nobody_serves_is_not_looked_at() -> None:
     many(book, 2, namespace="b")
     many(book, 1, namespace="c")
     (look,) = seen(book, {"default": frozenset({"b", "x"})}, 1)
-    assert [one.run.namespace for one in look] == ["b", "b"]
+    assert [one.namespace for one in look] == ["b", "b"]
     assert seen(book, {}, 1) == [[]]
 
 
@@ -56,8 +58,8 @@ def test_looks_that_follow_each_other_see_every_schedule_and_begin_anew(
     many(book, 25)
     first, second, third = seen(book, {"default": None}, 3)
     assert (len(first), len(second)) == (20, 5)
-    assert {one.run.run_id for one in first}.isdisjoint(one.run.run_id for one in second)
-    assert [one.run.run_id for one in third] == [one.run.run_id for one in first]
+    assert {one.run_id for one in first}.isdisjoint(one.run_id for one in second)
+    assert [one.run_id for one in third] == [one.run_id for one in first]
 
 
 def test_more_namespaces_than_one_look_takes_are_seen_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,8 +69,8 @@ def test_more_namespaces_than_one_look_takes_are_seen_in_turn(monkeypatch: pytes
         many(book, 1, namespace=f"n{n:04}")
     looks = seen(book, {"default": None}, 3)
     assert [len(look) for look in looks] == [6, 6, 6]
-    assert len({one.run.namespace for look in looks[:2] for one in look}) == 8
-    assert looks[2][0].run.namespace == "n0004", "round and round"
+    assert len({one.namespace for look in looks[:2] for one in look}) == 8
+    assert looks[2][0].namespace == "n0004", "round and round"
 
 
 def test_a_run_that_is_not_due_closed_or_held_is_not_offered() -> None:

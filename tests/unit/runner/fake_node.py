@@ -20,6 +20,7 @@ T = TypeVar("T")
 
 CLUSTER_ID = "0190b1a0-0000-7000-8000-000000000001"
 ROUND_S = 0.004
+HEALTHY = [PeerStatus("node2", True, 1, "d2", "voter"), PeerStatus("node3", True, 1, "d3", "voter")]
 
 
 @dataclass

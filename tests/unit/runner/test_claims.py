@@ -5,11 +5,11 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.checkpoint.records import Attempt, AttemptState, Run
+from runner.checkpoint.records import Attempt, AttemptState
 from runner.checkpoint.waiting import Claimable
 from runner.claims import match, rooms, served
 from runner.contacts import Contact
-from tests.unit.runner.rows import attempt, contact, held, pool, run
+from tests.unit.runner.rows import attempt, contact, held, pool
 
 
 def free(
@@ -22,10 +22,14 @@ def free(
     return {room.contact.worker: room.free for room in found}
 
 
-def matched(runs: list[Run], contacts: list[Contact], **pools: int) -> list[tuple[str, str]]:
+def waits(run_id: str = "r1", *, namespace: str = "demo", pool: str = "default", attempt: int = 1) -> Claimable:
+    return Claimable(run_id, namespace, pool, attempt)
+
+
+def matched(runs: list[Claimable], contacts: list[Contact], **pools: int) -> list[tuple[str, str]]:
     room = rooms(contacts, [], [], served_s=0.0, poll_s=5.0)
     limits = {name: pool(name, limit) for name, limit in ({"default": 64} | pools).items()}
-    found = match([Claimable(one, 1) for one in runs], room, limits, {})
+    found = match(runs, room, limits, {})
     return [(one.op.run_id, one.op.worker) for one in found]
 
 
@@ -49,38 +53,36 @@ def test_silent_retired_and_full_workers_have_no_room() -> None:
 
 
 def test_the_worker_with_most_room_is_next() -> None:
-    runs = [run(f"r{n}") for n in range(4)]
+    runs = [waits(f"r{n}") for n in range(4)]
     workers = [contact("a", slots=1), contact("b", slots=2)]
     assert matched(runs, workers) == [("r0", "b"), ("r1", "b"), ("r2", "a")]
 
 
 def test_a_worker_takes_only_its_own_pools() -> None:
-    runs = [run("r1", pool="gpu"), run("r2")]
+    runs = [waits("r1", pool="gpu"), waits("r2")]
     workers = [contact("a", pools=frozenset({"default"})), contact("b", pools=frozenset({"gpu"}), slots=9)]
     assert matched(runs, workers, gpu=1) == [("r1", "b"), ("r2", "a")]
 
 
 def test_a_pool_is_never_overbooked_in_one_command() -> None:
-    runs = [run("r1"), run("r2", pool="small"), run("r3", pool="small")]
+    runs = [waits("r1"), waits("r2", pool="small"), waits("r3", pool="small")]
     assert matched(runs, [contact()], small=1) == [("r1", "w1"), ("r2", "w1")]
 
 
 def test_a_claim_carries_the_workers_pools_and_the_attempts_number() -> None:
     (room,) = rooms([contact(pools=frozenset({"default", "a"}))], [], [], served_s=0.0, poll_s=5.0)
-    (found,) = match([Claimable(run(), 2)], [room], {"default": pool()}, {})
+    (found,) = match([waits(attempt=2)], [room], {"default": pool()}, {})
     op = found.op
     assert (op.attempt, op.incarnation, op.ledger, op.authorities) == (2, "i1", "l1", ("a", "default"))
     (room,) = rooms([contact(pools=None)], [], [], served_s=0.0, poll_s=5.0)
-    (found,) = match([Claimable(run(), 1)], [room], {"default": pool()}, {})
+    (found,) = match([waits()], [room], {"default": pool()}, {})
     assert found.op.authorities == ("default",)
 
 
 def waiting(**counts: int) -> list[Claimable]:
     """So many runs of each namespace, the first namespace's the oldest."""
     return [
-        Claimable(run(f"r{n:02}-{k:04}", namespace=name), 1)
-        for n, (name, count) in enumerate(counts.items())
-        for k in range(count)
+        waits(f"r{n:02}-{k:04}", namespace=name) for n, (name, count) in enumerate(counts.items()) for k in range(count)
     ]
 
 
@@ -102,7 +104,7 @@ def test_the_namespace_whose_last_claim_is_longest_ago_begins() -> None:
 
 
 def test_a_run_that_fits_nowhere_costs_its_namespace_no_turn() -> None:
-    runs = [Claimable(run("r1", namespace="a", pool="gpu"), 1), *waiting(a=1, b=1)]
+    runs = [waits("r1", namespace="a", pool="gpu"), *waiting(a=1, b=1)]
     assert turns(runs, 2) == ["r00-0000", "r01-0000"]
 
 
@@ -118,7 +120,7 @@ names = st.sampled_from(["a", "b", "c", "d"])
 def test_no_namespace_gets_two_claims_more_than_another_that_still_could(
     counts: list[tuple[str, str]], slots: list[int], small: int, last: dict[str, int]
 ) -> None:
-    runs = [Claimable(run(f"r{n:03}", namespace=name, pool=where), 1) for n, (name, where) in enumerate(counts)]
+    runs = [waits(f"r{n:03}", namespace=name, pool=where) for n, (name, where) in enumerate(counts)]
     workers = [contact(f"w{n}", slots=free) for n, free in enumerate(slots)]
     limits = {"default": pool(limit=1_000), "small": pool("small", small)}
     found = match(runs, rooms(workers, [], [], served_s=0.0, poll_s=5.0), limits, last)
@@ -126,9 +128,9 @@ def test_no_namespace_gets_two_claims_more_than_another_that_still_could(
     for worker in workers:
         assert sum(one.op.worker == worker.worker for one in found) <= worker.slots
     claimed = {one.op.run_id for one in found}
-    assert sum(one.run.pool == "small" and one.run.run_id in claimed for one in runs) <= small
+    assert sum(one.pool == "small" and one.run_id in claimed for one in runs) <= small
     got = Counter(one.namespace for one in found)
-    left = {one.run.namespace for one in runs if one.run.run_id not in claimed and one.run.pool == "default"}
+    left = {one.namespace for one in runs if one.run_id not in claimed and one.pool == "default"}
     for name in left:
         assert all(got[other] - got[name] <= 1 for other in got)
     if len(found) < sum(slots):

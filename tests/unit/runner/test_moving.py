@@ -10,12 +10,10 @@ from runner.contacts import Contact
 from runner.settings import Timing
 from runner.silence import fell_together
 from runner.succession import could_follow, could_move
-from tests.unit.runner.fake_node import FakeLog
+from tests.unit.runner.fake_node import HEALTHY, FakeLog
 from tests.unit.runner.rows import attempt, contact
 from tests.unit.runner.virtual_time import simulate
 from tests.unit.runner.world import FakeWorker, Voter, running, tick, triggered, voter
-
-HEALTHY = [PeerStatus("node2", True, 1, "d2", "voter"), PeerStatus("node3", True, 1, "d3", "voter")]
 
 
 def heard(**silent_s: float) -> list[Contact]:

@@ -4,7 +4,7 @@ import pytest
 
 from cluster.outcome import NotApplied, OutcomeUnknown
 from runner.checkpoint import ops
-from tests.unit.runner.fake_node import FakeLog
+from tests.unit.runner.fake_node import HEALTHY, FakeLog
 from tests.unit.runner.virtual_time import simulate
 from tests.unit.runner.world import FakeWorker, operation, running, tick, voter
 
@@ -97,6 +97,7 @@ def test_an_owner_stuck_in_one_turn_steps_down_and_an_idle_one_does_not() -> Non
 def test_standing_down_finishes_the_turn_under_way_and_never_owns_again() -> None:
     async def story() -> None:
         one = voter()
+        one.node.others = HEALTHY
         async with running(one):
             one.node.flowing.clear()
             async with asyncio.TaskGroup() as group:

@@ -7,7 +7,7 @@ import pytest
 from cluster.outcome import NotApplied, Why
 from cluster.ports import PeerStatus
 from runner.checkpoint import ops
-from tests.unit.runner.test_moving import HEALTHY
+from tests.unit.runner.fake_node import HEALTHY
 from tests.unit.runner.virtual_time import simulate
 from tests.unit.runner.world import FakeWorker, Voter, cancel, elapsed_s, operation, running, tick, triggered, voter
 

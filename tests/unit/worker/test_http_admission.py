@@ -126,6 +126,11 @@ async def cut(request: web.BaseRequest) -> web.StreamResponse:
         (answering({"title": "busy", "certainty": "not_done"}, 503), Rejected, "busy"),
         (answering({"title": "too many"}, 429), Rejected, "too many"),
         (answering({"title": "who are you"}, 401), Rejected, "who are you"),
+        (
+            answering({"title": "no", "detail": "another\ncluster" + "x" * 999}, 409),
+            Rejected,
+            "no: another clusterx{385}$",
+        ),
         (answering(["not a problem"], 500), ReplyLost, "status 500"),
         (answering({"nonsense": 1}), ReplyLost, "cannot be read"),
         (answering(Answers([])), ReplyLost, "0 answers came to 1 items"),
