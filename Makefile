@@ -4,7 +4,7 @@ VENV := .venv
 READY := $(VENV)/.ready
 JOBS ?= 4
 
-.PHONY: help demo test check search simulate simulate-cluster simulate-crashes mutants mutants-cluster storm bench lock clean
+.PHONY: help demo test check search simulate simulate-calendar simulate-cluster simulate-crashes mutants mutants-cluster storm bench lock clean
 
 help:
 	@echo "make demo    three voters and a worker on loopback, live, with the owner killed midway (Ctrl-C ends it; DEMO_SECONDS=25 ends by itself)"
@@ -13,6 +13,7 @@ help:
 	@echo "make search  every interleaving of runs, attempts, owners, lives and crashes within small bounds; WALK=name, or WALK=--large for hours"
 	@echo "make simulate SEEDS=1000           the whole product on virtual time under faults; each failure with a line that replays it"
 	@echo "make simulate-cluster SEEDS=5000   the voter on virtual time under faults; each failure with a line that replays it"
+	@echo "make simulate-calendar SEEDS=23516 the calendar against an oracle; so many seeds look at every change of every zone's clock once"
 	@echo "make simulate-crashes SEEDS=50     a story per seed; every way of dying at every store operation of it"
 	@echo "make mutants                       deliberate faults in the product, and the seed or the walk that finds each; ONLY=word"
 	@echo "make mutants-cluster               each guard taken away in turn, and what noticed"
@@ -45,6 +46,9 @@ search: $(READY)
 
 simulate: $(READY)
 	PYTHONHASHSEED=0 $(VENV)/bin/python -m tests.simulation.product.simulate $(or $(SEEDS),1000) $(or $(FIRST),0)
+
+simulate-calendar: $(READY)
+	$(VENV)/bin/python -m tests.calendar.simulate $(or $(SEEDS),1000) $(or $(FIRST),0)
 
 simulate-cluster: $(READY)
 	PYTHONHASHSEED=0 $(VENV)/bin/python -m tests.simulation.cluster.simulate $(or $(SEEDS),1000) $(or $(FIRST),0)

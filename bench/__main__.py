@@ -8,11 +8,11 @@ from argparse import ArgumentDefaultsHelpFormatter, ArgumentParser, Namespace
 from pathlib import Path
 from types import FrameType
 
-from bench import etcd, failover, host, restart, retained, soak, throughput
+from bench import etcd, failover, host, next_run, restart, retained, soak, throughput
 from bench.processes import Failed
 from bench.table import say
 
-PARTS = ("throughput", "failover", "restart")
+PARTS = ("throughput", "failover", "restart", "calendar")
 LONG_PARTS = ("soak", "retained")
 
 
@@ -31,6 +31,9 @@ def arguments() -> Namespace:
     parser.add_argument("--faults", type=int, default=5, help="how often each fault of the failover part")
     parser.add_argument("--rows", type=int, default=100_000, help="rows of the restart part")
     parser.add_argument("--restarts", type=int, default=3, help="how often each start of the restart part")
+    parser.add_argument(
+        "--questions", type=int, default=100, help="how often each schedule of the calendar part is asked"
+    )
     parser.add_argument("--minutes", type=float, default=10.0, help="how long the soak part loads the cluster")
     parser.add_argument("--retained", type=int, default=1_000_000, help="runs of the retained part")
     parser.add_argument("--admissions", type=int, default=1_000, help="of each round of the retained part")
@@ -60,6 +63,9 @@ def measure(wanted: Namespace, folder: Path) -> None:
     if "restart" in parts:
         say("\n## A filled state")
         restart.run(folder, wanted.rows, wanted.restarts, wanted.warm, wanted.seconds)
+    if "calendar" in parts:
+        say("\n## The next run of a schedule")
+        next_run.run(wanted.questions)
     if "retained" in parts:
         say(
             f"\n## Retained runs: median (least-largest) of {wanted.repeats} rounds of {wanted.admissions}, taking turns"

@@ -3,11 +3,12 @@
 import argparse
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final, NoReturn, TypeAlias
+from typing import Final, NoReturn, TypeAlias, get_args
 
 from fencepost.address import HIGHEST_PORT, is_host
 from fencepost.faults import Mistake
 from fencepost.layout import LOOPBACK, MANAGEMENT_OFFSET, MAX_WORKERS, VOTERS
+from runner.calendar.dst import Fold, Gap
 from runner.checkpoint.records import RunState
 from runner.management.recovering import is_one_plain_line
 
@@ -156,6 +157,17 @@ def _next(commands: Commands) -> None:
     following.add_argument("-n", type=_between(1, MAX_INSTANTS), default=5, metavar="N")
     following.add_argument(
         "--after", metavar="ISO", help="strictly after this instant (UTC unless it says otherwise; default now)"
+    )
+    following.add_argument("--explain", action="store_true", help="say which rule applied; show what is skipped too")
+    following.add_argument("--dst-gap", choices=get_args(Gap), default="next", help="of a reading that is jumped over")
+    following.add_argument("--dst-fold", choices=get_args(Fold), default="first", help="of a reading that comes twice")
+    following.add_argument(
+        "--exclude",
+        action="append",
+        default=[],
+        type=_text,
+        metavar="WHEN",
+        help="a date, a range (2026-12-24..2027-01-01) or a weekly window (mon-fri 22:00-06:00); may be repeated",
     )
     following.add_argument("--json", action="store_true")
 

@@ -20,7 +20,7 @@ from fencepost.client import Client, Patience
 from fencepost.config import load_client, load_node, load_worker
 from fencepost.faults import Exit, Failure, Mistake, Uncertain, Unwritten
 from fencepost.layout import Layout
-from fencepost.next import following, instant_ms
+from fencepost.next import explained, following, instant_ms, timing
 
 INTERRUPTED = 130  # what shells say of a command that Ctrl-C ended
 
@@ -105,8 +105,16 @@ def _hosts(arguments: Namespace) -> dict[str, str]:
 
 def _next(arguments: Namespace) -> Exit:
     after_ms = _wall_ms() if arguments.after is None else instant_ms(arguments.after)
-    rows = following(arguments.cron, arguments.tz, after_ms, arguments.n)
-    _say(output.as_json(rows) if arguments.json else output.instants(rows))
+    when = timing(
+        arguments.cron,
+        arguments.tz,
+        dst_gap=arguments.dst_gap,
+        dst_fold=arguments.dst_fold,
+        exclude=arguments.exclude,
+    )
+    told, shown = (explained, output.explained) if arguments.explain else (following, output.instants)
+    rows = told(when, after_ms, arguments.n)
+    _say(output.as_json(rows) if arguments.json else shown(rows))
     return Exit.DONE
 
 

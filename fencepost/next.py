@@ -1,31 +1,84 @@
-"""`fencepost next`: when a cron expression fires, asked of the calendar alone."""
+"""`fencepost next`: when a cron expression fires and why then, asked of the calendar alone."""
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 
 from fencepost.faults import Mistake
 from fencepost.nearest import quoted
-from runner.calendar import BadExpression, check_trigger, next_after
+from runner.calendar import (
+    BadExpression,
+    Occurrence,
+    Timing,
+    because,
+    check_timing,
+    check_trigger,
+    next_run,
+    occurrences,
+)
+from runner.calendar.dst import dst_policy
+from runner.calendar.exclusions import exclusions_of
+from runner.calendar.local_clock import local_text
+from runner.calendar.zones import zone
 from runner.checkpoint.ops import Cron
 from runner.ids import instant_text
 
+Row = dict[str, Any]
 
-def following(expression: str, timezone: str, after_ms: int, count: int) -> list[dict[str, Any]]:
-    """Return the next planned instants strictly after one, as `{at, local, rule}` (WIRE: JSON forms).
+
+def timing(
+    expression: str, timezone: str, *, dst_gap: str = "next", dst_fold: str = "first", exclude: Sequence[str] = ()
+) -> Timing:
+    """Return what the words of the command line mean.
 
     Raises:
-        Mistake: the expression or the zone cannot be meant.
+        Mistake: one of them cannot be meant.
     """
-    trigger = Cron(expression)
+    with _as_mistake():
+        found = Timing(
+            Cron(expression), timezone, policy=dst_policy(dst_gap, dst_fold), exclusions=exclusions_of(tuple(exclude))
+        )
+        check_trigger(found.trigger, timezone)
+    return found
+
+
+def following(when: Timing, after_ms: int, count: int) -> list[Row]:
+    """Return the next instants strictly after one that run, as `{at, local, rule}` (WIRE: JSON forms).
+
+    Raises:
+        Mistake: none ever does.
+    """
+    rows: list[Row] = []
+    while len(rows) < count and (found := next_run(when, after_ms)) is not None:
+        rows.append(_row(when, found))
+        after_ms = found.at_ms
+    if not rows:
+        with _as_mistake():
+            check_timing(when, after_ms)
+    return rows
+
+
+def explained(when: Timing, after_ms: int, count: int) -> list[Row]:
+    """Return the next planned instants strictly after one, those too that are skipped: `skipped` and `because` say why."""
+    return [
+        {**_row(when, found), "skipped": found.skipped, "because": because(when, found)}
+        for found in islice(occurrences(when, after_ms), count)
+    ]
+
+
+@contextmanager
+def _as_mistake() -> Iterator[None]:
     try:
-        check_trigger(trigger, timezone)
-        rows: list[dict[str, Any]] = []
-        while len(rows) < count and (planned := next_after(trigger, timezone, 0, after_ms)) is not None:
-            rows.append({"at": instant_text(planned.at_ms), "local": planned.local, "rule": planned.rule})
-            after_ms = planned.at_ms
+        yield
     except BadExpression as fault:
         raise Mistake(str(fault)) from fault
-    return rows
+
+
+def _row(when: Timing, found: Occurrence) -> Row:
+    local = local_text(found.at_ms, zone(when.timezone))
+    return {"at": instant_text(found.at_ms), "local": local, "rule": found.rule}
 
 
 def instant_ms(text: str) -> int:

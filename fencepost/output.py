@@ -116,6 +116,14 @@ def instants(rows: Sequence[Row]) -> str:
     return table(["AT", "LOCAL", "RULE"], [(row["at"], row["local"], row["rule"]) for row in rows])
 
 
+def explained(rows: Sequence[Row]) -> str:
+    """Return what `next --explain` found."""
+    return table(
+        ["AT", "LOCAL", "RUNS", "RULE", "BECAUSE"],
+        [(row["at"], row["local"], row["skipped"] is None, row["rule"], row["because"]) for row in rows],
+    )
+
+
 _COUNTS = {"voter": "yes", "catching_up": "catches up", "not_accepted": "not accepted", "retired": "replaced"}
 
 

@@ -1,8 +1,37 @@
 """When a schedule is due: pure functions of a trigger, a time zone and instants that are handed in."""
 
-from runner.calendar.expression import BadExpression
+from runner.calendar.faults import BadExpression
 from runner.calendar.moment import moment_ms
 from runner.calendar.planning import Plan, Unrun, plan, skip
+from runner.calendar.tally import Tally, tallies
+from runner.calendar.timing import (
+    Occurrence,
+    Timing,
+    because,
+    check_timing,
+    next_occurrence,
+    next_run,
+    occurrences,
+)
 from runner.calendar.trigger import Planned, check_trigger, next_after
 
-__all__ = ["BadExpression", "Plan", "Planned", "Unrun", "check_trigger", "moment_ms", "next_after", "plan", "skip"]
+__all__ = [
+    "BadExpression",
+    "Occurrence",
+    "Plan",
+    "Planned",
+    "Tally",
+    "Timing",
+    "Unrun",
+    "because",
+    "check_timing",
+    "check_trigger",
+    "moment_ms",
+    "next_after",
+    "next_occurrence",
+    "next_run",
+    "occurrences",
+    "plan",
+    "skip",
+    "tallies",
+]

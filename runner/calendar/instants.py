@@ -8,9 +8,10 @@ time asks of a schedule is decided by comparing a stretch's first reading with t
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, Literal
 from zoneinfo import ZoneInfo
 
+from runner.calendar.dst import DEFAULT, DstPolicy
 from runner.calendar.expression import Expression
 from runner.calendar.wall import DAY_S, SEARCH_DAYS, matching_day, readings
 
@@ -32,13 +33,20 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Instant:
-    """One planned instant, UTC seconds since the epoch; `made_up` for readings that the clock jumped over."""
+    """One planned instant, UTC seconds since the epoch.
+
+    Attributes:
+        made_up: it stands in for readings that the clock jumped over.
+        skipped: it does not run: its readings were jumped over, and the schedule's policy leaves them out. The instant
+            is then the first one after the gap, where it would have run.
+    """
 
     at_s: int
-    made_up: bool
+    made_up: bool = False
+    skipped: Literal["dst_gap"] | None = None
 
 
-def instants(expression: Expression, zone: ZoneInfo, after_s: int) -> Iterator[Instant]:
+def instants(expression: Expression, zone: ZoneInfo, after_s: int, policy: DstPolicy = DEFAULT) -> Iterator[Instant]:
     """Yield the planned instants strictly after `after_s`, ascending, each once.
 
     Ends where none comes within 48 years of the last one, or near the year 9996. The work per instant is bounded: days
@@ -49,14 +57,21 @@ def instants(expression: Expression, zone: ZoneInfo, after_s: int) -> Iterator[I
     cursor_s = max(after_s, FIRST_S) - DAY_S
     reached_s: int | None = None
     until_s = cursor_s + REACH_S
+    last_pass = policy.fold == "last" and not expression.wildcard
     while cursor_s < min(until_s, LAST_S):
         day = matching_day(expression, (cursor_s + offset_s(zone, cursor_s)) // DAY_S - 1)
         if day is None:
             return
         if day * DAY_S - 2 * DAY_S > cursor_s:
             cursor_s, reached_s = day * DAY_S - 2 * DAY_S, None
-        for stretch in _stretches(zone, cursor_s):
-            for instant in _within(expression, stretch, reached_s, after_s):
+        today = stretches(zone, cursor_s)
+        # What the clock repeats it repeats within a day.
+        ahead = today + stretches(zone, cursor_s + DAY_S) if last_pass else ()
+        for place, stretch in enumerate(today, start=1):
+            found = _within(expression, policy, stretch, reached_s, max(after_s + 1, stretch.from_s))
+            for instant in found:
+                if last_pass and _comes_again(instant, stretch, ahead[place:]):
+                    continue
                 until_s = instant.at_s + REACH_S
                 yield instant
             end_s = stretch.to_s + stretch.offset_s
@@ -71,24 +86,8 @@ def offset_s(zone: ZoneInfo, at_s: int) -> int:
     return offset.days * DAY_S + offset.seconds
 
 
-def _within(expression: Expression, stretch: Stretch, reached_s: int | None, after_s: int) -> Iterator[Instant]:
-    """Yield a stretch's instants after `after_s`, given the highest reading reached before it (None: nothing odd)."""
-    start_s, end_s = stretch.from_s + stretch.offset_s, stretch.to_s + stretch.offset_s
-    made_up_s = None
-    if not expression.wildcard and reached_s is not None:
-        lost_s = start_s - reached_s
-        if 0 < lost_s < CORRECTION_S and any(True for _ in readings(expression, reached_s, start_s)):
-            made_up_s = start_s
-            if stretch.from_s > after_s:
-                yield Instant(stretch.from_s, made_up=True)
-        start_s = max(start_s, reached_s)  # readings that come again were had on their first pass
-    for reading in readings(expression, max(start_s, after_s + 1 + stretch.offset_s), end_s):
-        if reading != made_up_s:
-            yield Instant(reading - stretch.offset_s, made_up=False)
-
-
-def _stretches(zone: ZoneInfo, from_s: int) -> tuple[Stretch, ...]:
-    """Cut one UTC day at the zone's change of offset, if it has one; no zone has two that differ within a day."""
+def stretches(zone: ZoneInfo, from_s: int) -> tuple[Stretch, ...]:
+    """Cut the day that begins at an instant where the zone's offset changes, if it does; no zone changes it twice in one."""
     to_s = from_s + DAY_S
     before_s, after_s = offset_s(zone, from_s), offset_s(zone, to_s)
     if before_s == after_s:
@@ -101,3 +100,38 @@ def _stretches(zone: ZoneInfo, from_s: int) -> tuple[Stretch, ...]:
         else:
             high_s = middle_s
     return (Stretch(from_s, high_s, before_s), Stretch(high_s, to_s, after_s))
+
+
+def _within(
+    expression: Expression, policy: DstPolicy, stretch: Stretch, reached_s: int | None, since_s: int
+) -> Iterator[Instant]:
+    """Yield a stretch's instants from `since_s` on, given the highest reading reached before it (None: nothing odd)."""
+    start_s, end_s = stretch.from_s + stretch.offset_s, stretch.to_s + stretch.offset_s
+    stand_in: Instant | None = None
+    if not expression.wildcard and reached_s is not None:
+        stand_in = _after_gap(expression, policy, stretch, reached_s)
+        if stand_in is not None and stretch.from_s >= since_s:
+            yield stand_in
+        if policy.fold == "first":
+            start_s = max(start_s, reached_s)  # readings that come again were had on their first pass
+    for reading in readings(expression, max(start_s, since_s + stretch.offset_s), end_s):
+        at_s = reading - stretch.offset_s
+        if stand_in is None or at_s != stand_in.at_s:
+            yield Instant(at_s)
+
+
+def _after_gap(expression: Expression, policy: DstPolicy, stretch: Stretch, reached_s: int) -> Instant | None:
+    """Return what becomes of the readings that were lost before a stretch; None if none were that matter."""
+    start_s = stretch.from_s + stretch.offset_s
+    if not 0 < start_s - reached_s < CORRECTION_S or next(readings(expression, reached_s, start_s), None) is None:
+        return None
+    if policy.gap == "next":
+        return Instant(stretch.from_s, made_up=True)
+    # A reading of its own on that very instant runs: one instant is one occurrence.
+    planned_anyway = next(readings(expression, start_s, start_s + 1), None) is not None
+    return None if planned_anyway else Instant(stretch.from_s, skipped="dst_gap")
+
+
+def _comes_again(instant: Instant, stretch: Stretch, later: tuple[Stretch, ...]) -> bool:
+    reading = instant.at_s + stretch.offset_s
+    return any(each.from_s + each.offset_s <= reading < each.to_s + each.offset_s for each in later)

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Final, Literal, assert_never
-from zoneinfo import ZoneInfo
 
 from runner.calendar.expression import BadExpression, parse
 from runner.calendar.instants import LAST_S, instants
+from runner.calendar.local_clock import comes_twice, local_text
 from runner.calendar.zones import zone
 from runner.checkpoint.ops import At, Cron, Every, TriggerSpec
 
@@ -65,15 +64,16 @@ def next_after(trigger: TriggerSpec, timezone: str, anchor_ms: int, after_ms: in
         case Every(interval_s=interval_s):
             interval_ms = interval_s * 1000
             at_ms = anchor_ms + max(1, (after_ms - anchor_ms) // interval_ms + 1) * interval_ms
-            return Planned(at_ms, _local(at_ms, where), None) if at_ms < LAST_S * 1000 else None
+            return Planned(at_ms, local_text(at_ms, where), None) if at_ms < LAST_S * 1000 else None
         case Cron(expression=text):
             first = next(instants(parse(text), where, after_ms // 1000), None)
             if first is None:
                 return None
             at_ms = first.at_s * 1000
-            return Planned(at_ms, _local(at_ms, where), "gap" if first.made_up else _fold(at_ms, where))
+            rule: Rule | None = "gap" if first.made_up else "fold" if comes_twice(at_ms, where) else None
+            return Planned(at_ms, local_text(at_ms, where), rule)
         case At(at_ms=at_ms):
-            return Planned(at_ms, _local(at_ms, where), None) if at_ms > after_ms else None
+            return Planned(at_ms, local_text(at_ms, where), None) if at_ms > after_ms else None
         case _:
             assert_never(trigger)
 
@@ -86,15 +86,3 @@ def instants_ms(trigger: Cron, timezone: str, after_ms: int) -> Iterator[int]:
     """
     for instant in instants(parse(trigger.expression), zone(timezone), after_ms // 1000):
         yield instant.at_s * 1000
-
-
-def _local(at_ms: int, where: ZoneInfo) -> str:
-    timespec = "milliseconds" if at_ms % 1000 else "seconds"
-    whole = datetime.fromtimestamp(at_ms // 1000, UTC).replace(microsecond=at_ms % 1000 * 1000)
-    return whole.astimezone(where).isoformat(timespec=timespec)
-
-
-def _fold(at_ms: int, where: ZoneInfo) -> Rule | None:
-    local = datetime.fromtimestamp(at_ms // 1000, where)
-    twice = local.replace(fold=0).utcoffset() != local.replace(fold=1).utcoffset()
-    return "fold" if twice else None

@@ -8,38 +8,56 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runner.calendar import instants, next_after, wall
-from runner.calendar.expression import Expression, parse
+from runner.calendar.expression import parse
 from runner.calendar.wall import EPOCH_ORDINAL, SEARCH_DAYS, matching_day
 from runner.checkpoint.ops import Cron
+from tests.calendar.oracle import Text
 
 NOW_MS = 1_796_049_486_589
 MOST_MONTHS = 49 * 12
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=70, deadline=None)
 @given(
-    st.sampled_from(["*", "*/2", "1", "29", "31", "30,31", "1-15", "24-31", "5,10"]),
+    st.sampled_from(
+        ["*", "*/2", "1", "29", "31", "30,31", "1-15", "24-31", "5,10", "L", "LW", "L-30", "31W", "1W,L-2"]
+    ),
     st.sampled_from(["*", "2", "2,12", "1-6", "*/5", "11"]),
-    st.sampled_from(["*", "0", "1-5", "sat,sun", "*/3", "*/7"]),
+    st.sampled_from(["*", "0", "1-5", "sat,sun", "*/3", "*/7", "5L", "1#5", "sun#1,2"]),
     st.integers(0, 60_000),
 )
 def test_the_search_by_months_finds_what_a_walk_by_days_finds(
     day: str, month: str, weekday: str, from_day: int
 ) -> None:
+    text = f"0 0 {day} {month} {weekday}"
     try:
-        expression = parse(f"0 0 {day} {month} {weekday}")
+        found = matching_day(parse(text), from_day)
     except ValueError:
-        return
-    assert matching_day(expression, from_day) == next(_walk(expression, from_day), None)
+        found = None
+    assert found == next(_walk(Text(text), from_day), None)
 
 
-def _walk(expression: Expression, from_day: int) -> Iterator[int]:
-    for day in range(from_day, from_day + SEARCH_DAYS + 1):
-        today = date.fromordinal(day + EPOCH_ORDINAL)
-        by_day, by_weekday = today.day in expression.days, today.isoweekday() % 7 in expression.weekdays
-        matches = by_day or by_weekday if expression.either_day else by_day and by_weekday
-        if matches and today.month in expression.months:
-            yield day
+def _walk(text: Text, from_day: int) -> Iterator[int]:
+    dates = ((day, date.fromordinal(day + EPOCH_ORDINAL)) for day in range(from_day, from_day + SEARCH_DAYS + 1))
+    yield from (day for day, each in dates if text.date_matches(each))
+
+
+@pytest.mark.parametrize(
+    ("text", "after", "expected"),
+    [
+        ("0 0 29 2 *", "2096-02-29", ["2104-02-29", "2108-02-29"]),
+        ("0 0 29 2 *", "2099-03-01", ["2104-02-29"]),
+        ("0 0 29 2 */7", "2088-02-29", ["2128-02-29"]),  # a Sunday
+        ("0 0 */28 2 5#5", "2096-01-01", ["2104-02-29"]),  # the 29th is the fifth Friday
+        ("0 0 29W 2 *", "2096-03-01", ["2104-02-29"]),
+        ("0 0 L-28 2 *", "2096-03-01", ["2104-02-01"]),  # only a February of 29 days begins that early
+        ("0 0 L 2 *", "2099-03-01", ["2100-02-28", "2101-02-28"]),
+    ],
+)
+def test_leap_days_are_found_across_the_year_that_has_none(text: str, after: str, expected: list[str]) -> None:
+    after_s = int(datetime.fromisoformat(after).replace(tzinfo=UTC).timestamp())
+    found = instants.instants(parse(text), instants.ZoneInfo("UTC"), after_s)
+    assert [datetime.fromtimestamp(next(found).at_s, UTC).date().isoformat() for _ in expected] == expected
 
 
 @pytest.mark.parametrize(
@@ -71,8 +89,8 @@ def test_what_the_clock_always_jumps_over_is_given_up_after_48_years(
         stretches.append(from_s)
         return original(zone, from_s)
 
-    original = instants._stretches
-    monkeypatch.setattr(instants, "_stretches", cut)
+    original = instants.stretches
+    monkeypatch.setattr(instants, "stretches", cut)
     assert next_after(Cron(text), "Europe/Berlin", 0, NOW_MS) is None
     assert len(stretches) <= 49 * 5, "a few days around each of the 48 dates"
     planned = next_after(Cron(text), "UTC", 0, NOW_MS)

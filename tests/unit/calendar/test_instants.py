@@ -1,6 +1,6 @@
-"""Every rule for changed clocks against a minute-by-minute walk, and cronsim where both follow Debian."""
+"""Every rule for changed clocks against an oracle that walks by the minute, and cronsim where both follow Debian."""
 
-from collections.abc import Iterator
+import random
 from datetime import UTC, datetime, timedelta
 from itertools import islice, pairwise
 
@@ -10,10 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runner.calendar import next_after
-from runner.calendar.expression import Expression, parse
+from runner.calendar.dst import DstPolicy
+from runner.calendar.expression import parse
 from runner.calendar.instants import instants
 from runner.calendar.zones import names, zone
 from runner.checkpoint.ops import Cron, Every
+from tests.calendar.drawing import POLICIES, SINCE, UNTIL, disagreement
+from tests.calendar.drawing import expression as drawn
+from tests.calendar.oracle import changes
 
 CHANGES = {  # a zone and a day (UTC) in whose neighbourhood its clock changes
     "Europe/Berlin": ("2025-03-30", "2025-10-26"),
@@ -27,61 +31,44 @@ CHANGES = {  # a zone and a day (UTC) in whose neighbourhood its clock changes
     "Pacific/Apia": ("2011-12-30", "2011-09-24"),  # by a day
     "Asia/Kathmandu": ("2026-01-01",),
 }
-FIXED = st.sampled_from(["0", "30", "59", "1,31", "0-59/20", "15"])
-STARRED = st.sampled_from(["*", "*/7", "*/30", "*,5"])
-HOURS = st.sampled_from(["*", "*/2", "0", "1", "2", "3", "23", "0,1,2,3,4", "2-3", "22-23", "12"])
-DAYS = st.sampled_from(["*", "*/2", "1-15", "24-31", "30", "5,10"])
-WEEKDAYS = st.sampled_from(["*", "0", "1-5", "sat,sun", "*/3"])
 
 
-def brute_force(expression: Expression, zone_name: str, start: datetime, end: datetime) -> Iterator[int]:
-    """Walk real time minute by minute and look at the clock on the wall."""
-    where, at, reached, last_offset = zone(zone_name), start, None, None
-    while at < end:
-        local = at.astimezone(where)
-        wall, offset = local.replace(tzinfo=None), local.utcoffset()
-        fires = _matches(expression, wall)
-        if not expression.wildcard and reached is not None and last_offset is not None and offset is not None:
-            if wall <= reached:
-                fires = False  # had on the first pass
-            elif offset - last_offset < timedelta(hours=3):
-                lost = reached + timedelta(minutes=1)
-                while lost < wall:
-                    fires = fires or _matches(expression, lost)
-                    lost += timedelta(minutes=1)
-        if fires:
-            yield int(at.timestamp())
-        reached, last_offset = max(wall, reached or wall), offset
-        at += timedelta(minutes=1)
-
-
-def _matches(expression: Expression, wall: datetime) -> bool:
-    by_day, by_weekday = wall.day in expression.days, wall.isoweekday() % 7 in expression.weekdays
-    day = by_day or by_weekday if expression.either_day else by_day and by_weekday
-    return day and wall.month in expression.months and wall.hour * 60 + wall.minute in expression.minutes_of_day
-
-
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.sampled_from([(name, day) for name, days in CHANGES.items() for day in days]),
-    st.one_of(FIXED, STARRED),
-    HOURS,
-    DAYS,
-    WEEKDAYS,
-    st.integers(0, 3 * 1440),
+    st.sampled_from(POLICIES),
+    st.integers(0, 2**32),
 )
-def test_agrees_with_a_walk_around_every_kind_of_change(
-    change: tuple[str, str], minute: str, hour: str, day: str, weekday: str, offset_min: int
+def test_agrees_with_the_oracle_around_every_kind_of_change(
+    change: tuple[str, str], policy: DstPolicy, seed: int
 ) -> None:
     name, changed_on = change
-    expression = parse(f"{minute} {hour} {day} * {weekday}")
-    centre = datetime.fromisoformat(changed_on).replace(tzinfo=UTC)
-    start, end = centre - timedelta(days=4), centre + timedelta(days=3)
-    after_s = int((centre - timedelta(days=2) + timedelta(minutes=offset_min)).timestamp())
-    expected = [at_s for at_s in brute_force(expression, name, start, end) if at_s > after_s]
-    found = [each.at_s for each in islice(instants(expression, zone(name), after_s), len(expected) + 1)]
-    assert found[: len(expected)] == expected
-    assert all(at_s >= end.timestamp() for at_s in found[len(expected) :])
+    rng = random.Random(seed)
+    for centre in changes(zone(name), _utc(changed_on) - timedelta(days=3), _utc(changed_on) + timedelta(days=3)):
+        assert disagreement(drawn(rng), zone(name), centre, policy, rng) is None
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(sorted(names())), st.sampled_from(POLICIES), st.integers(0, 2**32))
+def test_agrees_with_the_oracle_in_any_zone_at_any_time(name: str, policy: DstPolicy, seed: int) -> None:
+    rng = random.Random(seed)
+    centre = SINCE + timedelta(seconds=rng.randrange(int((UNTIL - SINCE).total_seconds())))
+    near = changes(zone(name), centre, centre + timedelta(days=200))
+    for place in [centre, *near[:1]]:
+        assert disagreement(drawn(rng), zone(name), place, policy, rng) is None
+
+
+def _utc(day: str) -> datetime:
+    return datetime.fromisoformat(day).replace(tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "text", ["0 0 L * *", "0 0 LW * *", "0 0 1,LW * *", "0 0 * * 5L", "5 4 * * 5#5", "0 0 * * fri#2,0L", "0 0 L * 5"]
+)
+def test_special_days_agree_with_cronsim(text: str) -> None:
+    start = datetime(2024, 1, 1, 12, 34, tzinfo=UTC)
+    found = islice(instants(parse(text), zone("UTC"), int(start.timestamp())), 100)
+    assert [each.at_s for each in found] == [int(at.timestamp()) for at in islice(CronSim(text, start), 100)]
 
 
 @pytest.mark.parametrize("expression", ["30 2 * * *", "0 0 13 * 5", "*/7 1-3 * * *", "59 23 31 * *", "0 */5 * 2,10 *"])
