@@ -16,7 +16,7 @@ DEFAULT_RETENTION_S: Final = 30 * 86_400
 
 
 class Cron(Struct, frozen=True, tag="cron"):
-    """Five cron fields, read in the schedule's time zone."""
+    """Five cron fields, or six with the seconds first, read in the schedule's time zone."""
 
     expression: str
 
