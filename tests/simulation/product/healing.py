@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from cluster.room import boundless
 from tests.simulation.product.acting import Acting
 from tests.simulation.product.rows import ENDED_RUN, Key, Row
+from worker.ledger_row import LedgerRow
+from worker.words import words
 
 if TYPE_CHECKING:
     from tests.simulation.product.world import World
@@ -96,8 +98,12 @@ class Healing:
         ]
         found += [f"work {work.key} is alive" for work in world.alive_works() if not self._may_live(work.key)]
         for host, process in world.working.items():
-            found += [f"{host} has still to say: {row}" for row in process.ledger.unanswered()]
+            found += [f"{host} has still to say: {row}" for row in process.ledger.unanswered() if self._is_owed(row)]
         return found
+
+    def _is_owed(self, row: LedgerRow) -> bool:
+        """Whether an answer, or the end of its work, is to come; work that nobody ended may last, and so its row."""
+        return bool(words(row)) or not self._may_live((row.binding.run_id, row.binding.attempt))
 
     def _may_stay(self, row: Row) -> bool:
         """Whether a run that has not ended may wait for ever: for people, or behind one that does."""

@@ -152,14 +152,20 @@ class Linear:
             match answer["kind"], answer.get("reason"):
                 case ("granted" | "fenced") as kind, _:
                     pending.done(pending.call, kind, now_s)
-                case "permit_exists", _:
-                    pending.done(Seen("permit"), result=True, at=now_s)
-                case "denied", "already_permitted":
-                    pending.done(Seen("permit"), result=True, at=now_s)
+                case ("permit_exists", _) | ("denied", "already_permitted"):
+                    if self._may_only_be(pending.key):
+                        pending.nothing()
+                    else:
+                        pending.done(Seen("permit"), result=True, at=now_s)
                 case "denied", "fenced":
                     pending.done(Seen("fence"), result=True, at=now_s)
                 case _:
                     pending.nothing()
+
+    def _may_only_be(self, key: Hashable) -> bool:
+        """Whether a restore left it open if there ever was a permit: then such an answer tells of none."""
+        row = self._world.checker.rows.attempts[key]  # type: ignore[index]
+        return row["reason"] == "restored" and row["token"] is None
 
     # ---- runs
 
