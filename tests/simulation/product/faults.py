@@ -94,8 +94,9 @@ class Faults:
             self.start_again(name, down_s * world.random.random())
 
     def outage(self, length_s: float) -> None:
-        """Everything is down for long."""
+        """Everything is down for long, also what would have been started again meanwhile."""
         world = self._world
+        world.dark_until_s = max(world.dark_until_s, world.loop.now_s + length_s)
         for name in (*world.voters, *world.workers):
             world.kill(name, power=False)
             self._later(length_s, world.start, name)

@@ -63,6 +63,7 @@ class World:
         self.working: dict[str, WorkerProcess] = {}
         self.buried: list[Life] = []
         self.pause_s = 0.0  # by how much the faults last longer
+        self.dark_until_s = 0.0  # before that nothing starts
         self.blindly_attested: set[tuple[str, int]] = set()
         self.free = dict.fromkeys(self.voters, boundless())
         self.network.reply_lost = self.checker.crashes.reply_lost
@@ -118,8 +119,12 @@ class World:
         self.transcript.append(f"{self.loop.now_s - 1000:8.3f} {what} {words}".rstrip())
 
     def start(self, name: str) -> None:
-        """Start the process of a host, unless it runs."""
-        if name in self.network.hosts and name not in {**self.live, **self.working}:
+        """Start the process of a host, unless it runs or everything is down."""
+        if (
+            self.loop.now_s >= self.dark_until_s
+            and name in self.network.hosts
+            and name not in {**self.live, **self.working}
+        ):
             self._start_voter(name) if name in self.voters else self._start_worker(name)
 
     def kill(self, name: str, *, power: bool = False) -> None:
