@@ -50,27 +50,27 @@ class FenceOp(Struct, frozen=True, tag="fence"):
     worker: str | None = None
 
 
-class AcceptOp(Struct, frozen=True, tag="accept"):
-    """Record that the engine accepted the work."""
+class _ReportOp(Struct, frozen=True):
+    """What a worker says of an attempt: who says it, of which, out of which ledger and of which process life."""
 
     worker: str
     run_id: str
     attempt: int
     incarnation: str
     ledger: str
+
+
+class AcceptOp(_ReportOp, frozen=True, tag="accept"):
+    """Record that the engine accepted the work."""
+
     execution_id: str
     started_ms: int
     evidence: str = ""
 
 
-class FinishOp(Struct, frozen=True, tag="finish"):
+class FinishOp(_ReportOp, frozen=True, tag="finish"):
     """Record the engine's definite result."""
 
-    worker: str
-    run_id: str
-    attempt: int
-    incarnation: str
-    ledger: str
     succeeded: bool
     reason: str | None
     exit_code: int | None
@@ -79,28 +79,18 @@ class FinishOp(Struct, frozen=True, tag="finish"):
     evidence: str = ""
 
 
-class ConfirmStoppedOp(Struct, frozen=True, tag="confirm_stopped"):
+class ConfirmStoppedOp(_ReportOp, frozen=True, tag="confirm_stopped"):
     """Record that, after a stop was noted, nothing of the work is alive."""
 
-    worker: str
-    run_id: str
-    attempt: int
-    incarnation: str
-    ledger: str
     consumed: bool
     exit_code: int | None
     ended_ms: int
     evidence: str = ""
 
 
-class ForfeitOp(Struct, frozen=True, tag="forfeit"):
+class ForfeitOp(_ReportOp, frozen=True, tag="forfeit"):
     """Record that the same incarnation fenced the attempt in its ledger before consuming it."""
 
-    worker: str
-    run_id: str
-    attempt: int
-    incarnation: str
-    ledger: str
     evidence: str = ""
 
 
