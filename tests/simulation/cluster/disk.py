@@ -43,41 +43,22 @@ FILES = (RAFT, RAFT_WAL, MARK, CHECKPOINT, CHECKPOINT_WAL, INCOMING)
 WRITES_NOTHING = ("SELECT", "PRAGMA", "ROLLBACK")
 
 
-class Connection:
+class Mortal:
     """A SQLite connection with a place to die before and after every statement; on a full disk all but reads fail."""
 
-    def __init__(
-        self,
-        db: sqlite3.Connection,
-        disk: "Disk",
-        name: str,
-        point: Callable[[], None],
-        has_space: Callable[[], bool],
-    ) -> None:
-        self._db, self._disk, self._name, self._point, self._has_space = db, disk, name, point, has_space
+    def __init__(self, db: sqlite3.Connection, point: Callable[[], None], has_space: Callable[[], bool]) -> None:
+        self._db, self._point, self._has_space = db, point, has_space
 
     def execute(self, sql: str, *args: Any) -> sqlite3.Cursor:
         self._point()
         if not sql.startswith("SELECT"):
             self._demand_space()
-        copies = "wal_checkpoint" in sql
-        if copies:
-            self._disk.wal_synced(self._name)
-        cursor = self._db.execute(sql, *args)
-        if copies:
-            self._disk.file_synced(self._name)
-        elif not self._db.in_transaction and not sql.startswith(WRITES_NOTHING):
-            self._committed()
+        cursor = self._run(sql, *args)
         self._point()
         return cursor
 
-    def _committed(self) -> None:
-        voter = self._disk.voter
-        written: Event = (
-            LogWritten(voter, log_view(self._db)) if self._name == RAFT else StateWritten(voter, state_view(self._db))
-        )
-        self._disk.files.begun_anew(f"{self._name}-wal")
-        self._disk.history.tell(written)
+    def _run(self, sql: str, *args: Any) -> sqlite3.Cursor:
+        return self._db.execute(sql, *args)
 
     def executemany(self, sql: str, *args: Any) -> sqlite3.Cursor:
         self._point()
@@ -90,6 +71,40 @@ class Connection:
 
     def close(self) -> None:
         self._db.close()
+
+
+class Connection(Mortal):
+    """One that tells the disk and the history what each statement means to them."""
+
+    def __init__(
+        self,
+        db: sqlite3.Connection,
+        disk: "Disk",
+        name: str,
+        point: Callable[[], None],
+        has_space: Callable[[], bool],
+    ) -> None:
+        super().__init__(db, point, has_space)
+        self._disk, self._name = disk, name
+
+    def _run(self, sql: str, *args: Any) -> sqlite3.Cursor:
+        copies = "wal_checkpoint" in sql
+        if copies:
+            self._disk.wal_synced(self._name)
+        cursor = self._db.execute(sql, *args)
+        if copies:
+            self._disk.file_synced(self._name)
+        elif not self._db.in_transaction and not sql.startswith(WRITES_NOTHING):
+            self._committed()
+        return cursor
+
+    def _committed(self) -> None:
+        voter = self._disk.voter
+        written: Event = (
+            LogWritten(voter, log_view(self._db)) if self._name == RAFT else StateWritten(voter, state_view(self._db))
+        )
+        self._disk.files.begun_anew(f"{self._name}-wal")
+        self._disk.history.tell(written)
 
 
 class Flush(WalFlush):

@@ -12,6 +12,7 @@ from cluster.checkpoint_store import CheckpointStore
 from cluster.flushing import WalFlush
 from cluster.log_store import LogStore
 from cluster.ports import Identity, StateMachine
+from tests.simulation.cluster.disk import Mortal
 from tests.simulation.cluster.recording import CHECKPOINT, RAFT
 
 
@@ -33,33 +34,6 @@ class _Ended:
         self._db.close()
 
 
-class Connection:
-    """A SQLite connection with a place to die before and after every statement; on a full disk all but reads fail."""
-
-    def __init__(self, db: sqlite3.Connection, point: Callable[[], None], has_space: Callable[[], bool]) -> None:
-        self._db, self._point, self._has_space = db, point, has_space
-
-    def execute(self, sql: str, *args: Any) -> sqlite3.Cursor:
-        self._point()
-        if not sql.startswith("SELECT"):
-            self._demand_space()
-        cursor = self._db.execute(sql, *args)
-        self._point()
-        return cursor
-
-    def executemany(self, sql: str, *args: Any) -> sqlite3.Cursor:
-        self._point()
-        self._demand_space()
-        return self._db.executemany(sql, *args)
-
-    def _demand_space(self) -> None:
-        if not self._has_space():
-            raise sqlite3.OperationalError("database or disk is full")
-
-    def close(self) -> None:
-        self._db.close()
-
-
 class Flush(WalFlush):
     """The flush of raft.db's WAL with a place to die before and after it; nothing hangs on the sync itself."""
 
@@ -75,7 +49,7 @@ class Flush(WalFlush):
 class Checkpoint(CheckpointStore):
     """The real store on connections that can die."""
 
-    def __init__(self, folder: Path, wrap: Callable[[sqlite3.Connection], Connection], *rest: Any) -> None:
+    def __init__(self, folder: Path, wrap: Callable[[sqlite3.Connection], Mortal], *rest: Any) -> None:
         self._wrap = wrap
         super().__init__(folder / CHECKPOINT, *rest)
 
@@ -96,13 +70,13 @@ class PlainDisk:
     ) -> tuple[LogStore, CheckpointStore]:
         """Open both stores."""
 
-        def wrap(db: sqlite3.Connection) -> Connection:
+        def wrap(db: sqlite3.Connection) -> Mortal:
             self._open.append(_Ended(db))
-            return Connection(db, point, has_space)
+            return Mortal(db, point, has_space)
 
         path = self.folder / RAFT
         log = LogStore(path)
-        log._db = wrap(log._db)  # type: ignore[assignment]  # stands in for it
+        log._db = wrap(log._db)
         log._wal_flush = Flush(path, point)
         self._open.append(log._mark)
         return log, Checkpoint(self.folder, wrap, identity, machine, log.first_index)

@@ -147,7 +147,7 @@ class World:
             voter.start()
         except Killed:
             return
-        except (FailStop, OSError, Exception) as fault:  # noqa: BLE001 - a voter that cannot start is a finding
+        except (FailStop, Exception) as fault:  # noqa: BLE001 - a voter that cannot start is a finding
             self.checker.report(f"{name} cannot start: {fault!r}")
 
     def kill_voter(self, name: str, *, power: bool) -> None:
