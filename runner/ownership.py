@@ -87,7 +87,7 @@ class Ownership:
             if self._clock.mono_s() >= until_mono_s:
                 _log.warning("not drained", open=tenure.waited_for, after_s=self._timing.drain_s)
                 return
-            await asyncio.sleep(DRAIN_LOOK_S)
+            await asyncio.sleep(DRAIN_LOOK_S)  # nothing tells of a link to another voter that comes up
 
     async def _follow(self) -> NoReturn:
         """Take in election news; news alone fences nobody, it only starts and ends attempts to drive."""

@@ -51,7 +51,7 @@ class Permit:
                 after = state or ("fence", "")
                 return after, "fenced" if after == ("fence", "") else "permit_exists"
             case Seen(what):
-                return state, state is not None and state[0] == what  # type: ignore[index]
+                return state, state is not None and state[0] == what
 
     def observes(self, call: object, result: object) -> bool:
         return isinstance(call, Seen) or result in {"denied", "permit_exists"}
@@ -164,7 +164,7 @@ class Linear:
 
     def _may_only_be(self, key: Hashable) -> bool:
         """Whether a restore left it open if there ever was a permit: then such an answer tells of none."""
-        row = self._world.checker.rows.attempts[key]  # type: ignore[index]
+        row = self._world.checker.rows.attempts[key]
         return row["reason"] == "restored" and row["token"] is None
 
     # ---- runs

@@ -71,7 +71,7 @@ class Loop(asyncio.BaseEventLoop):
         self.slow_callback_duration = 1e9
         self.steps = 0
         self._at_once = 0
-        self.set_task_factory(_own_task)  # type: ignore[arg-type]
+        self.set_task_factory(_own_task)
         self.set_exception_handler(lambda *_: None)  # whoever runs a process looks how its parts end
 
     def time(self) -> float:
@@ -156,7 +156,7 @@ def _own_task(loop: Loop, coroutine: Coroutine[Any, Any, Any], **options: Any) -
 def bury(life: Life) -> None:
     """Take a dead process's tasks apart once the simulation is over; whatever their `finally` tries, nothing acts."""
     for task in life.tasks:
-        task._log_destroy_pending = False  # type: ignore[attr-defined]
+        task._log_destroy_pending = False
         if not task.done():
             try:
                 task.get_coro().close()

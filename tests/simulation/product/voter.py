@@ -131,7 +131,7 @@ class Voter:
         """Run a part of the process; however it ends, the process ends with it."""
         why = "ended by itself"
         try:
-            await part  # type: ignore[misc]
+            await part
         except (FailStop, BaseExceptionGroup, Exception) as fault:  # noqa: BLE001 - whatever it is, the process ends
             why = f"{type(fault).__name__}: {_leaf(fault)}"
         self.world.voter_ended(self, why)

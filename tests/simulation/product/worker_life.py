@@ -99,7 +99,7 @@ class WorkerProcess:
         clock = world.clocks[host_name]
         self.ledger = Ledger.open(folder, worker=name, clock=clock, randomness=self.random)
         self._db = self.ledger._db
-        self.ledger._db = LedgerFile(self._db, self.fuse)  # type: ignore[assignment]  # stands in for it
+        self.ledger._db = LedgerFile(self._db, self.fuse)
         self.machine = world.machines[host_name]
         self.worker = Worker(
             slots=world.plan.slots,

@@ -111,9 +111,7 @@ time.sleep = pause
 
 
 def program(stdin: int, stdout: int, **more: object) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen(  # type: ignore[call-overload]
-        [sys.executable, "-c", PROGRAM], stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, **more
-    )
+    return subprocess.Popen([sys.executable, "-c", PROGRAM], stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, **more)
 
 
 @pytest.mark.processes

@@ -203,7 +203,7 @@ async def test_input_that_fails_ends_the_console_alone() -> None:
     async def broken() -> bytes:
         raise IsADirectoryError(errno.EISDIR, "Is a directory")
 
-    ends.read = broken  # type: ignore[method-assign]
+    ends.read = broken
     with capture_logs() as logs:
         await shell(ends).run()
     assert logs[-1]["why"] == "Is a directory"
@@ -231,7 +231,7 @@ async def test_a_fail_stop_is_answered_by_nobody() -> None:
 
 async def test_an_owner_of_another_version_is_shown_as_it_answers() -> None:
     voter, _ = cluster()
-    voter.node.read = _other_form  # type: ignore[method-assign]
+    voter.node.read = _other_form
     ends = FakeEnds(b"runs\n", is_terminal=True)
     await shell(ends, voter).run()
     assert b"other" in ends.written[0]

@@ -22,7 +22,7 @@ def test_a_fault_in_a_turn_ends_the_runner_and_with_it_the_process() -> None:
 
         async def breaking() -> None:
             async with running(one):
-                one.node.read = broken  # type: ignore[method-assign]
+                one.node.read = broken
                 with pytest.raises(OutcomeUnknown):
                     await one.apply(tick())
                 await asyncio.sleep(1)
@@ -44,7 +44,7 @@ def test_a_turn_that_hangs_outside_of_a_proposal_steps_down_too() -> None:
 
         async with running(one):
             await asyncio.sleep(3)
-            one.node.read = hung  # type: ignore[method-assign]
+            one.node.read = hung
             one.runner.look()
             begun_s = elapsed_s()
             while not one.node.resigned:  # noqa: ASYNC110 -- virtual time: the node has no hook only for tests

@@ -63,7 +63,7 @@ def test_an_own_operation_that_cannot_be_applied_is_named_once_and_left_out_for_
         one = voter()
         async with running(one):
             await one.apply(tick("bad"), tick("good"))
-            bad = next(row for row in one.log.commands[1].ops[0].schedules if row.name == "bad").schedule_id  # type: ignore[union-attr]
+            bad = next(row for row in one.log.commands[1].ops[0].schedules if row.name == "bad").schedule_id
             one.node.unbearable = lambda op: isinstance(op, ops.Materialise) and op.schedule_id == bad
             with capture_logs() as logs:
                 await asyncio.sleep(30)

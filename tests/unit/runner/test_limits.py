@@ -95,7 +95,7 @@ def test_one_worker_never_fills_the_queue_of_all() -> None:
                 assert (refused.value.status, refused.value.headers["Retry-After"]) == (429, "1")
                 asked.append(group.create_task(one.admission.reports(modest.principal, one_more)))
                 one.node.flowing.set()
-            assert [len(task.result().items) for task in asked] == [MAX_ITEMS, MAX_ITEMS, 1]  # type: ignore[union-attr]
+            assert [len(task.result().items) for task in asked] == [MAX_ITEMS, MAX_ITEMS, 1]
             assert (await one.admission.fences(greedy.principal, Fences(1, 10, []))) is not None
             assert one.admission._waiting == {}
 

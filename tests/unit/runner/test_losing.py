@@ -101,9 +101,9 @@ def test_time_in_which_nothing_could_be_committed_is_nobodys_silence() -> None:
             async def full(*_: object) -> Applied:
                 raise NotApplied(Why.STORE_FULL)
 
-            one.node.propose = full  # type: ignore[method-assign]
+            one.node.propose = full
             await asyncio.sleep(300)
-            one.node.propose = real  # type: ignore[method-assign]
+            one.node.propose = real
             await asyncio.sleep(20)
             assert [row.reason for row in one.attempts()] == [None]
             await asyncio.sleep(15)
