@@ -4,12 +4,11 @@ Prints each violation with one line that shows it again, then coverage, crash ro
 ends at the first seed that finds something. The exit code is 1 if any did.
 """
 
-import os
+import multiprocessing
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterable
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 
 from tests.simulation.product import coverage, crash_rows
@@ -76,18 +75,18 @@ def main(seeds: int, first: int, *, stop: bool) -> int:
     """Run the seeds on all cores."""
     began = said = time.monotonic()
     found = Told()
-    pool = ProcessPoolExecutor(os.cpu_count(), initializer=quiet, max_tasks_per_child=200)
-    for each in pool.map(told, range(first, first + seeds)):
-        found.add(each)
-        for seed, violations in each.bad.items():
-            print(*(f"seed {seed}: {violation[:600]}" for violation in violations[:3]), sep="\n")
-            print(f"  replay: {replay_line(seed)}", flush=True)
-        if each.bad and stop:
-            break
-        if time.monotonic() - said > SAY_S:
-            said = time.monotonic()
-            print(f"  {found.seeds} of {seeds} seeds, {len(found.bad)} with violations", flush=True)
-    pool.shutdown(wait=not stop, cancel_futures=True)
+    # Not an executor: one whose processes are renewed stands still for ever once all of them are (python/cpython#115634).
+    with multiprocessing.get_context("spawn").Pool(initializer=quiet, maxtasksperchild=200) as pool:
+        for each in pool.imap(told, range(first, first + seeds)):
+            found.add(each)
+            for seed, violations in each.bad.items():
+                print(*(f"seed {seed}: {violation[:600]}" for violation in violations[:3]), sep="\n")
+                print(f"  replay: {replay_line(seed)}", flush=True)
+            if each.bad and stop:
+                break
+            if time.monotonic() - said > SAY_S:
+                said = time.monotonic()
+                print(f"  {found.seeds} of {seeds} seeds, {len(found.bad)} with violations", flush=True)
     print(*_summary(found, (time.monotonic() - began) / 60), sep="\n")
     return 1 if found.bad else 0
 
