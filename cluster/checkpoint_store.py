@@ -28,7 +28,7 @@ from cluster.unfailing import Unfailing
 
 T = TypeVar("T")
 
-FORMAT: Final = 4
+FORMAT: Final = 5
 FILE_NAME: Final = "checkpoint.db"
 BASE_VERSION: Final = 1  # of every new cluster
 INITIAL_INDEX: Final = 1  # the library's initial entry is applied by definition

@@ -186,7 +186,7 @@ class _Entry:
             case (None, str(interval), None):
                 return Every(self._seconds("every", interval))
             case (None, None, str(moment)):
-                return At(moment_ms(moment, self._form.timezone))
+                return At((moment_ms(moment, self._form.timezone),))
             case _:
                 raise self._wrong((), 'write exactly one of cron = "…", every = "…" and at = "…"')
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal, assert_never
 
-from runner.calendar.trigger import instants_ms
-from runner.checkpoint.ops import At, Cron, Every, Missed, TriggerSpec
+from runner.calendar.trigger import instants_ms, next_after
+from runner.checkpoint.ops import AnyOf, At, Cron, Every, Missed, TriggerSpec
 
 LATENESS_MS: Final = 60_000
 WINDOW_MS: Final = 3_600_000
@@ -63,8 +63,8 @@ def plan(trigger: TriggerSpec, timezone: str, anchor_ms: int, watermark_ms: int,
         case Cron():
             ahead = instants_ms(trigger, timezone, watermark_ms)
             return _plan_walked(ahead, edge_ms, now_ms)
-        case At():
-            return _plan_walked(_once(trigger, watermark_ms), edge_ms, now_ms)
+        case At() | AnyOf():
+            return _plan_walked(_each(trigger, timezone, anchor_ms, watermark_ms), edge_ms, now_ms)
         case _:
             assert_never(trigger)
 
@@ -82,8 +82,8 @@ def skip(trigger: TriggerSpec, timezone: str, anchor_ms: int, watermark_ms: int,
             late, reached_ms = _late_every(interval_s * 1000, anchor_ms, watermark_ms, until_ms), until_ms
         case Cron():
             late, reached_ms = _late_walked(instants_ms(trigger, timezone, watermark_ms), until_ms)
-        case At():
-            late, reached_ms = _late_walked(_once(trigger, watermark_ms), until_ms)
+        case At() | AnyOf():
+            late, reached_ms = _late_walked(_each(trigger, timezone, anchor_ms, watermark_ms), until_ms)
         case _:
             assert_never(trigger)
     return Plan(reached_ms, () if late is None else _missed(late.first_ms, late.last_ms, late.count, reason), ())
@@ -133,8 +133,10 @@ def _plan_walked(ahead: Iterator[int], edge_ms: int, now_ms: int) -> Plan:
     return _decide(late, tuple(recent), now_ms)
 
 
-def _once(trigger: At, after_ms: int) -> Iterator[int]:
-    return iter((trigger.at_ms,) if trigger.at_ms > after_ms else ())
+def _each(trigger: At | AnyOf, timezone: str, anchor_ms: int, after_ms: int) -> Iterator[int]:
+    while (found := next_after(trigger, timezone, anchor_ms, after_ms)) is not None:
+        yield found.at_ms
+        after_ms = found.at_ms
 
 
 def _late_every(interval_ms: int, anchor_ms: int, after_ms: int, until_ms: int) -> Late | None:

@@ -1,5 +1,6 @@
 """The kinds of trigger behind one door: check one, and name its next instant."""
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal, assert_never
@@ -8,7 +9,7 @@ from runner.calendar.expression import BadExpression, parse
 from runner.calendar.instants import LAST_S, instants
 from runner.calendar.local_clock import comes_twice, local_text
 from runner.calendar.zones import zone
-from runner.checkpoint.ops import At, Cron, Every, TriggerSpec
+from runner.checkpoint.ops import AnyOf, At, Cron, Every, TriggerSpec
 
 LONGEST_INTERVAL_S: Final = 3_650 * 86_400
 Rule = Literal["gap", "fold"]
@@ -43,9 +44,13 @@ def check_trigger(trigger: TriggerSpec, timezone: str) -> None:
         case Every(interval_s=interval_s):
             if not 1 <= interval_s <= LONGEST_INTERVAL_S:
                 raise BadExpression("every", f"every {interval_s} s is out of range; write 1 s to 3650 days")
-        case At(at_ms=at_ms):
-            if not 0 <= at_ms < LAST_S * 1000:
-                raise BadExpression("at", f"at {at_ms} ms lies outside the years 1970 to 9995")
+        case At(instants_ms=instants_ms):
+            for at_ms in instants_ms:
+                if not 0 <= at_ms < LAST_S * 1000:
+                    raise BadExpression("at", f"at {at_ms} ms lies outside the years 1970 to 9995")
+        case AnyOf(triggers=parts):
+            for part in parts:
+                check_trigger(part, timezone)
         case _:
             assert_never(trigger)
 
@@ -72,8 +77,12 @@ def next_after(trigger: TriggerSpec, timezone: str, anchor_ms: int, after_ms: in
             at_ms = first.at_s * 1000
             rule: Rule | None = "gap" if first.made_up else "fold" if comes_twice(at_ms, where) else None
             return Planned(at_ms, local_text(at_ms, where), rule)
-        case At(at_ms=at_ms):
-            return Planned(at_ms, local_text(at_ms, where), None) if at_ms > after_ms else None
+        case At(instants_ms=instants_ms):
+            later = instants_ms[bisect_right(instants_ms, after_ms) :][:1]
+            return Planned(later[0], local_text(later[0], where), None) if later else None
+        case AnyOf(triggers=parts):
+            each = (next_after(part, timezone, anchor_ms, after_ms) for part in parts)
+            return min((found for found in each if found is not None), key=lambda found: found.at_ms, default=None)
         case _:
             assert_never(trigger)
 

@@ -18,7 +18,7 @@ def watermark_ms(spec: ScheduleSpec, stored: Schedule | None, head: Head) -> int
     reached_ms = head.now_ms if stored is None else max(stored.watermark_ms, head.now_ms)
     trigger = spec.trigger
     if isinstance(trigger, At) and _is_new(spec, stored):
-        return min(reached_ms, max(trigger.at_ms - 1, _floor_ms(stored, head)))
+        return min(reached_ms, max(trigger.instants_ms[0] - 1, _floor_ms(stored, head)))
     return reached_ms
 
 
@@ -28,7 +28,7 @@ def never_comes(spec: ScheduleSpec, stored: Schedule | None, head: Head) -> bool
     It is more than the window ago, or not later than what this schedule has planned, pruned or lost to a restore.
     """
     trigger = spec.trigger
-    return isinstance(trigger, At) and _is_new(spec, stored) and trigger.at_ms <= _floor_ms(stored, head)
+    return isinstance(trigger, At) and _is_new(spec, stored) and trigger.instants_ms[-1] <= _floor_ms(stored, head)
 
 
 def _is_new(spec: ScheduleSpec, stored: Schedule | None) -> bool:

@@ -18,10 +18,14 @@ class Birth:
     Attributes:
         skipped: why it is on record and does not run, or None: it is Pending.
         holds_slot: it takes its schedule's overlap slot.
+        beside: it runs beside that slot.
+        caught_up: the policy that lets it run although it is late, or None.
     """
 
     skipped: str | None
     holds_slot: bool
+    beside: bool = False
+    caught_up: str | None = None
 
 
 def planned_run(commit: Commit, schedule: Schedule, instant_ms: int, birth: Birth) -> Run:
@@ -80,6 +84,8 @@ def _run(
         reopened_after=0,
         cancelled=False,
         closed=skipped,
+        beside=birth.beside,
+        caught_up=birth.caught_up,
         holds_slot=birth.holds_slot,
         created_ms=commit.now_ms,
         ended_ms=commit.now_ms if skipped else None,

@@ -15,7 +15,7 @@ from runner.checkpoint.run import Case, Standing
 _NEXT_IN_LINE: Final = (
     "SELECT run_id FROM runs WHERE schedule_id = ? AND ended_ms IS NULL ORDER BY state = 'Pending', run_id LIMIT 1"
 )
-_INSERT_RUN: Final = f"INSERT INTO runs VALUES ({', '.join('?' * 29)})"  # noqa: S608 -- only question marks
+_INSERT_RUN: Final = f"INSERT INTO runs VALUES ({', '.join('?' * 31)})"  # noqa: S608 -- only question marks
 _UPDATE_RUN: Final = (
     "UPDATE runs SET state = ?, reason = ?, not_before_ms = ?, closing_ms = ?, cancelled = ?, closed = ?,"
     " ended_ms = ?, revision = ? WHERE run_id = ?"
@@ -46,7 +46,7 @@ def insert_run(commit: Commit, run: Run, cause: Cause) -> None:
         *(run.pool, run.digest, run.attempts_allowed, run.backoff_ms, run.factor_milli, run.max_backoff_ms),
         *(run.on_exit_codes, run.on_unknown, run.not_before_ms, run.closes_ms, run.deadline_ms, run.reopened_after),
         closing_ms,
-        *(run.cancelled, run.closed, run.created_ms, run.ended_ms, run.revision),
+        *(run.cancelled, run.closed, run.beside, run.caught_up, run.created_ms, run.ended_ms, run.revision),
     )
     commit.db.execute(_INSERT_RUN, values)
     commit.note(f"run:{run.run_id}")

@@ -85,6 +85,12 @@ class Restore(Struct, frozen=True, tag="restore"):
     operation: Operation
 
 
+class AcceptClock(Struct, frozen=True, tag="accept_clock"):
+    """Believe the clocks as they stand: a person says that a step of them was meant. Changes no row; it is on the trail."""
+
+    operation: Operation
+
+
 class ForgetOperations(Struct, frozen=True, tag="forget_operations"):
     """Drop the kept results of operation keys older than the retention (7 days), oldest first, at most `limit`."""
 

@@ -123,6 +123,8 @@ class Run:
         reopened_after: the attempts up to this launch number came before the last reopen.
         cancelled: a cancel was committed.
         closed: its closing instant was committed as passed.
+        beside: it runs beside its schedule's slot: it neither takes it nor waits for it.
+        caught_up: the catch-up policy that let it run although it was late; None if it was in time.
         holds_slot: it owns its schedule's overlap slot.
     """
 
@@ -151,6 +153,8 @@ class Run:
     reopened_after: int
     cancelled: bool
     closed: bool
+    beside: bool
+    caught_up: str | None
     holds_slot: bool
     created_ms: int
     ended_ms: int | None
@@ -180,6 +184,7 @@ class Schedule:
         watermark_ms: every planned instant up to here has a run or lies in a skip.
         anchor_ms: what `every` counts from.
         slot_run_id: the run that owns the overlap slot, or None.
+        planned_runs: planned occurrences that became runs since it was created or revived, for `max_runs`.
         tail_skip_ms: first instant of the skip range that holds the newest planned instant, if that one was skipped.
         digest: of the target that its next run freezes.
         pruned_before_ms: nothing planned up to here materialises again; None if nothing was pruned yet.
@@ -199,6 +204,7 @@ class Schedule:
     tail_skip_ms: int | None = None
     pruned_before_ms: int | None = None
     deleted_ms: int | None = None
+    planned_runs: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ RUN_COLUMNS: Final = ", ".join(
 )
 SCHEDULE_COLUMNS: Final = (
     "spec, schedule_id, enabled, definition_revision, watermark_ms, anchor_ms, slot_run_id, revision,"
-    " digest, tail_skip_ms, pruned_before_ms, deleted_ms"
+    " digest, tail_skip_ms, pruned_before_ms, deleted_ms, planned_runs"
 )
 
 _spec_decoder = msgspec.json.Decoder(ScheduleSpec)
@@ -28,7 +28,7 @@ def schedule_of(row: Sequence[Any]) -> Schedule:
     return Schedule(_spec_decoder.decode(spec), schedule_id, bool(enabled), *rest)
 
 
-_FLAGS: Final = frozenset({"unresolved", "superseded", "won", "fenced", "cancelled", "closed", "holds_slot"})
+_FLAGS: Final = frozenset({"unresolved", "superseded", "won", "fenced", "cancelled", "closed", "beside", "holds_slot"})
 _ATTEMPT_FLAGS: Final = tuple(at for at, field in enumerate(fields(Attempt)) if field.name in _FLAGS)
 _RUN_FLAGS: Final = tuple(at for at, field in enumerate(fields(Run)) if field.name in _FLAGS)
 _ATTEMPT_STATE: Final = next(at for at, field in enumerate(fields(Attempt)) if field.name == "state")

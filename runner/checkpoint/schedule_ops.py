@@ -28,12 +28,19 @@ class Every(Struct, frozen=True, tag="every"):
 
 
 class At(Struct, frozen=True, tag="at"):
-    """One instant, once."""
+    """Named instants, each once; ascending, no two alike."""
 
-    at_ms: Annotated[int, Meta(ge=0, le=LATEST_INSTANT_MS)]
+    instants_ms: Annotated[tuple[Annotated[int, Meta(ge=0, le=LATEST_INSTANT_MS)], ...], Meta(min_length=1)]
 
 
-TriggerSpec: TypeAlias = Cron | Every | At
+class AnyOf(Struct, frozen=True, tag="any_of"):
+    """What any of several triggers plans; an instant of two of them is one occurrence."""
+
+    triggers: Annotated[tuple[Cron | Every | At, ...], Meta(min_length=2)]
+
+
+TriggerSpec: TypeAlias = Cron | Every | At | AnyOf
+Overlap: TypeAlias = Literal["skip", "queue_one", "queue_all", "cancel_previous", "allow"]
 
 
 class Retry(Struct, frozen=True):
@@ -53,6 +60,32 @@ class Retry(Struct, frozen=True):
     on_exit_codes: tuple[int, ...] | None = None
 
 
+class CatchUp(Struct, frozen=True):
+    """What becomes of an occurrence that is more than a minute late when the owner gets to it.
+
+    Attributes:
+        window_s: how late it may still run, seconds; exactly as late as this is not too late.
+        policy: of those that may, `latest` runs the newest unless a newer one is due in time, `all` runs them oldest
+            first, `none` runs none.
+        limit: for `all`: the newest so many run.
+    """
+
+    window_s: Annotated[int, Meta(ge=1)] = 3_600
+    policy: Literal["latest", "all", "none"] = "latest"
+    limit: Annotated[int, Meta(ge=1)] = 100
+
+
+class NamedDates(Struct, frozen=True):
+    """A calendar that several schedules share, as it stood when this one was applied.
+
+    Attributes:
+        dates: `2026-12-25` and `2026-12-24..2027-01-01`, as written.
+    """
+
+    name: str
+    dates: tuple[str, ...]
+
+
 class ScheduleSpec(Struct, frozen=True):
     """A schedule as its file states it.
 
@@ -63,6 +96,14 @@ class ScheduleSpec(Struct, frozen=True):
         retention_s: for how long terminal runs are kept, seconds.
         delivery_deadline_s: until when a launched run may be launched again, seconds after its instant; None for
             targets that are not deliveries.
+        start_ms: nothing is planned before this instant.
+        end_ms: nothing is planned after this instant.
+        max_runs: planned occurrences that become runs, since the schedule was created or revived; None for no limit.
+        exclude: when it does not run, as written (`runner.calendar.exclusions.entry`).
+        calendars: the calendars that `exclude` names.
+        jitter_ms: by how much a start may be delayed, milliseconds.
+        max_concurrent: for overlap `allow`: more runs than this are never open at once.
+        queue_limit: for overlap `queue_all`: how many runs may wait in line.
     """
 
     namespace: str
@@ -70,13 +111,24 @@ class ScheduleSpec(Struct, frozen=True):
     schedule_id: str
     trigger: TriggerSpec
     timezone: str
-    overlap: Literal["skip", "cancel_previous"]
+    overlap: Overlap
     pool: str
     on_unknown: Literal["hold", "retry"]
     retry: Retry
     target: CommandTarget
     retention_s: Annotated[int, Meta(ge=1)] = DEFAULT_RETENTION_S
     delivery_deadline_s: Annotated[int, Meta(ge=1)] | None = None
+    start_ms: int | None = None
+    end_ms: int | None = None
+    max_runs: Annotated[int, Meta(ge=1)] | None = None
+    dst_gap: Literal["next", "skip"] = "next"
+    dst_fold: Literal["first", "last", "both"] = "first"
+    exclude: tuple[str, ...] = ()
+    calendars: tuple[NamedDates, ...] = ()
+    catch_up: CatchUp = CatchUp()
+    jitter_ms: Annotated[int, Meta(ge=0)] = 0
+    max_concurrent: Annotated[int, Meta(ge=1)] | None = None
+    queue_limit: Annotated[int, Meta(ge=1)] = 100
 
 
 class PoolSpec(Struct, frozen=True):
@@ -95,12 +147,17 @@ class Apply(Struct, frozen=True, tag="apply"):
 
 
 class SetEnabled(Struct, frozen=True, tag="set_enabled"):
-    """Enable or disable future planning of one schedule."""
+    """Enable or disable future planning of one schedule.
+
+    Attributes:
+        catch_up: when it is enabled: what was due while it was disabled is planned after all, as `catch_up` says.
+    """
 
     operation: Operation
     namespace: str
     name: str
     enabled: bool
+    catch_up: bool = False
 
 
 class Delete(Struct, frozen=True, tag="delete"):
@@ -112,11 +169,33 @@ class Delete(Struct, frozen=True, tag="delete"):
 
 
 class Trigger(Struct, frozen=True, tag="trigger"):
-    """Create a manual run now, whose trigger id is the operation key."""
+    """Create a manual run now, whose trigger id is the operation key.
+
+    Attributes:
+        beside: it runs whatever else of the schedule is open, and no other run waits for it.
+    """
 
     operation: Operation
     namespace: str
     name: str
+    beside: bool = False
+
+
+class Backfill(Struct, frozen=True, tag="backfill"):
+    """Create runs for planned instants of the past that nothing is on record of; others are left alone and listed.
+
+    Refused (`stale_plan`) unless `schedule_revision` is the row's: the instants are of one definition.
+
+    Attributes:
+        schedule_revision: revision that last changed the definition (not the row).
+        instants: oldest first, none after the schedule's watermark.
+    """
+
+    operation: Operation
+    namespace: str
+    name: str
+    schedule_revision: int
+    instants: tuple[int, ...]
 
 
 class Missed(Struct, frozen=True):
@@ -125,7 +204,7 @@ class Missed(Struct, frozen=True):
     first_ms: int
     last_ms: int
     count: int
-    reason: Literal["missed_window", "restored", "frozen"]
+    reason: Literal["missed_window", "restored", "frozen", "dst_gap", "excluded"]
 
 
 class Materialise(Struct, frozen=True, tag="materialise"):
@@ -138,8 +217,11 @@ class Materialise(Struct, frozen=True, tag="materialise"):
         schedule_revision: revision that last changed the definition (not the row).
         after_ms: the watermark the plan starts from, exclusive.
         until_ms: the new watermark, inclusive.
-        missed: ranges that are not run, oldest first, all before the first of `due`.
+        missed: ranges that are not run, oldest first; no instant of `due` lies within one.
         due: instants of one batch that run if overlap allows, oldest first.
+        caught_up: how many of the first of `due` are more than a minute late: they wait for each other whatever the
+            overlap policy.
+        starts_ms: where jitter delays some: not before which instant each of `due` starts; empty if none is delayed.
     """
 
     schedule_id: str
@@ -148,6 +230,8 @@ class Materialise(Struct, frozen=True, tag="materialise"):
     until_ms: int
     missed: tuple[Missed, ...]
     due: tuple[int, ...]
+    caught_up: int = 0
+    starts_ms: tuple[int, ...] = ()
 
 
 class Prune(Struct, frozen=True, tag="prune"):

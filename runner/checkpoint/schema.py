@@ -27,6 +27,7 @@ CREATE TABLE schedules (
     enabled INTEGER NOT NULL, definition_revision INTEGER NOT NULL,
     watermark_ms INTEGER NOT NULL, anchor_ms INTEGER NOT NULL,
     slot_run_id TEXT, tail_skip_ms INTEGER, pruned_before_ms INTEGER, deleted_ms INTEGER,
+    planned_runs INTEGER NOT NULL DEFAULT 0,
     revision INTEGER NOT NULL,
     UNIQUE (namespace, name)
 ) STRICT, WITHOUT ROWID"""
@@ -46,7 +47,7 @@ CREATE TABLE runs (
     backoff_ms INTEGER NOT NULL, factor_milli INTEGER NOT NULL, max_backoff_ms INTEGER NOT NULL, on_exit_codes TEXT,
     on_unknown TEXT NOT NULL, not_before_ms INTEGER NOT NULL,
     closes_ms INTEGER NOT NULL, deadline_ms INTEGER, reopened_after INTEGER NOT NULL, closing_ms INTEGER,
-    cancelled INTEGER NOT NULL, closed INTEGER NOT NULL,
+    cancelled INTEGER NOT NULL, closed INTEGER NOT NULL, beside INTEGER NOT NULL, caught_up TEXT,
     created_ms INTEGER NOT NULL, ended_ms INTEGER, revision INTEGER NOT NULL,
     UNIQUE (schedule_id, scheduled_for_ms), UNIQUE (schedule_id, trigger_id)
 ) STRICT, WITHOUT ROWID"""

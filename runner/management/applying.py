@@ -160,7 +160,7 @@ def _trigger(each: ScheduleBody) -> TriggerSpec:
         case (None, int(interval_s), None):
             return Every(interval_s)
         case (None, None, str(text)):
-            return At(moment_ms(text, each.timezone))
+            return At((moment_ms(text, each.timezone),))
         case _:
             raise Unusable(f"schedule {each.namespace}/{each.name}", "write exactly one of cron, every and at")
 

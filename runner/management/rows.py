@@ -135,7 +135,7 @@ def schedule_form(row: Schedule, now_ms: int) -> ScheduleForm:
         enabled=row.enabled,
         cron=trigger.expression if isinstance(trigger, Cron) else None,
         every_s=every_s,
-        at=instant_text(trigger.at_ms) if isinstance(trigger, At) else None,
+        at=instant_text(trigger.instants_ms[0]) if isinstance(trigger, At) else None,
         anchor=None if every_s is None else instant_text(row.anchor_ms),
         timezone=spec.timezone,
         overlap=spec.overlap,

@@ -21,7 +21,7 @@ SOON_MS = NOON_MS + 10_000
 
 
 def once(at_ms: int, **changes: Any) -> ops.ScheduleSpec:
-    return spec("once", ops.At(at_ms), **changes)
+    return spec("once", ops.At((at_ms,)), **changes)
 
 
 def told(one: Voter) -> list[tuple[int | None, str]]:
@@ -181,7 +181,7 @@ def test_c29_editing_it_to_a_later_instant_arms_it_once_more() -> None:
                 assert refused.reason == "at_has_passed", "what it has planned already never comes again"
             await asyncio.sleep(61)
             assert told(one) == [(SOON_MS, "Succeeded"), (later_ms, "Succeeded")]
-            assert stored(one).spec.trigger == ops.At(later_ms)
+            assert stored(one).spec.trigger == ops.At((later_ms,))
 
     simulate(story)
 

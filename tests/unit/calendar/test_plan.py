@@ -50,7 +50,7 @@ def test_a_lone_late_instant_runs_within_the_window_of_one_hour() -> None:
 
 
 def test_a_one_shot_is_due_once_and_within_its_window() -> None:
-    once = At(NOON + HOUR)
+    once = At((NOON + HOUR,))
     assert next_after(once, "UTC", 0, NOON).at_ms == NOON + HOUR
     assert next_after(once, "UTC", 0, NOON + HOUR) is None
     assert plan(once, "UTC", 0, NOON, NOON + HOUR - 1) == Plan(NOON + HOUR - 1, (), ())

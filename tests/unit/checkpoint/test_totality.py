@@ -32,7 +32,7 @@ SPECS = st.builds(
     target=TARGETS,
     trigger=st.builds(ops.Every, interval_s=st.integers(1, 1 << 63))
     | st.builds(ops.Cron, expression=TEXTS)
-    | st.builds(ops.At, at_ms=st.integers(0, 10_000_000) | st.integers(0, LATEST_INSTANT_MS)),
+    | st.builds(ops.At, st.tuples(st.integers(0, 10_000_000) | st.integers(0, LATEST_INSTANT_MS))),
     on_unknown=st.sampled_from(["hold", "retry"]),
     delivery_deadline_s=st.sampled_from([None, 60, 86_400]),
 )

@@ -315,6 +315,7 @@ def put_run(
         reopened_after=0,
         cancelled=0,
         closed=0,
+        beside=0,
         created_ms=at_ms,
         ended_ms=None,
         revision=10,
