@@ -1,6 +1,7 @@
 """After the faults: everything is put right, and then everything must come to rest within bounded time."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -117,7 +118,7 @@ class Healing:
         slot = rows.schedules[row["schedule_id"]]["slot_run_id"]
         if slot not in {None, row["run_id"]}:
             return self._may_stay(rows.runs[slot])
-        return self._pool_is_full(row["pool"])
+        return self._pool_is_full(row["pool"]) or self._workers_are_full()
 
     def _may_live(self, key: Key) -> bool:
         """Whether work that nothing ends may go on: if nobody says that it has ended."""
@@ -130,7 +131,15 @@ class Healing:
         waiting = [row for row in held if row["state"] == "Unknown" or row["unresolved"]]
         return len(waiting) >= rows.pools.get(pool, 64)
 
+    def _workers_are_full(self) -> bool:
+        """Whether all room of every worker is taken by work that nothing ends and that may go on."""
+        world = self._world
+        lasting = Counter(work.host for work in world.alive_works() if self._may_live(work.key))
+        return all(lasting[host] >= world.plan.slots for host in world.working)
+
     def _made_progress(self) -> bool:
         name = self._acting.people.fresh
         runs = [run for run in self._world.checker.rows.runs.values() if run["schedule"] == name]
-        return any(run["state"] == "Succeeded" for run in runs)
+        return any(
+            run["state"] == "Succeeded" or (run["state"] == "Pending" and self._workers_are_full()) for run in runs
+        )
