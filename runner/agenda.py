@@ -4,13 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from runner.calendar import BadExpression, Plan, Unrun, next_after, plan, skip
-from runner.checkpoint.ops import Every, Materialise
+from runner.calendar import BadExpression, Plan, Timing, Unrun, next_occurrence, plan, skip, starts_ms, timing_of
+from runner.checkpoint.birth import window_ms
+from runner.checkpoint.ops import Materialise
 from runner.checkpoint.records import Head, Schedule
 
 # Plans of one schedule that one command may chain: a cron that was down for long takes several (calendar.planning).
 MAX_CHAINED: Final = 2
-# Past instants of cron schedules that one turn walks before it lets the rest wait, give or take one schedule's.
+# Runs and ranges that one turn plans before it lets the rest wait, give or take one schedule's.
 MAX_WALKED: Final = 5_000
 
 
@@ -49,11 +50,18 @@ def bars_of_edit(head: Head, now_ms: int) -> tuple[Bar, ...]:
 
 def aim_of(row: Schedule) -> Aim:
     """Reckon the aim of an enabled schedule."""
+    if has_run_out(row):
+        return Aim(row.definition_revision, row.watermark_ms, None)
     try:
-        planned = next_after(row.spec.trigger, row.spec.timezone, row.anchor_ms, row.watermark_ms)
+        planned = next_occurrence(timing_of(row.spec, row.anchor_ms), row.watermark_ms)
     except BadExpression as fault:
         return Aim(row.definition_revision, row.watermark_ms, None, str(fault))
     return Aim(row.definition_revision, row.watermark_ms, planned.at_ms if planned else None)
+
+
+def has_run_out(row: Schedule) -> bool:
+    """Return whether all runs that a schedule may plan are on record, so that nothing is planned any more."""
+    return row.spec.max_runs is not None and row.planned_runs >= row.spec.max_runs
 
 
 def is_of(aim: Aim, row: Schedule) -> bool:
@@ -66,7 +74,7 @@ def due(
 ) -> list[Materialise]:
     """Return one operation for each schedule whose aim was reached, those due longest first, at most `limit`.
 
-    Fewer if that would take too long: after `MAX_WALKED` past instants the rest wait for the next turn.
+    Fewer if that would take too long: after `MAX_WALKED` runs and ranges the rest wait for the next turn.
     """
     reached: list[tuple[int, str, Schedule]] = []
     for row in schedules:
@@ -79,17 +87,15 @@ def due(
     for _, _, row in reached[:limit]:
         planned = _chain(row, now_ms, 1, barred)[0]
         found += planned
-        instants += walked(row, planned)
+        instants += walked(planned)
         if instants >= MAX_WALKED:
             break
     return found
 
 
-def walked(row: Schedule, planned: Sequence[Materialise]) -> int:
-    """Return how many instants were walked to plan this; an interval's are counted without walking them."""
-    if isinstance(row.spec.trigger, Every):
-        return 0
-    return sum(len(op.due) + sum(missed.count for missed in op.missed) for op in planned)
+def walked(planned: Sequence[Materialise]) -> int:
+    """Return how much work it was to plan this: instants that run and ranges cost about the same."""
+    return sum(len(op.due) + len(op.missed) for op in planned)
 
 
 def catch_up(row: Schedule, now_ms: int, barred: Sequence[Bar] = ()) -> tuple[list[Materialise], bool]:
@@ -98,7 +104,7 @@ def catch_up(row: Schedule, now_ms: int, barred: Sequence[Bar] = ()) -> tuple[li
     An edit moves the watermark to now: whatever is due before it has to be on record first, or it would be dropped
     without a trace. A disabled schedule plans nothing, so nothing precedes its edit.
     """
-    return _chain(row, now_ms, MAX_CHAINED, barred) if row.enabled else ([], True)
+    return _chain(row, now_ms, MAX_CHAINED, barred) if row.enabled and not has_run_out(row) else ([], True)
 
 
 def _chain(row: Schedule, now_ms: int, links: int, barred: Sequence[Bar]) -> tuple[list[Materialise], bool]:
@@ -107,22 +113,23 @@ def _chain(row: Schedule, now_ms: int, links: int, barred: Sequence[Bar]) -> tup
     watermark_ms = row.watermark_ms
     for _ in range(links):
         try:
-            look = _look(row, watermark_ms, now_ms, barred)
+            timing = timing_of(row.spec, row.anchor_ms)
+            look = _look(row, timing, watermark_ms, now_ms, barred)
+            delayed = starts_ms(row.spec, row.schedule_id, timing, window_ms(row.spec), look.due)
         except BadExpression:
             return found, True  # its aim says so; an edit is how a person mends it
         if look.missed or look.due or watermark_ms < look.until_ms < now_ms:
-            revision = row.definition_revision
-            found.append(Materialise(row.schedule_id, revision, watermark_ms, look.until_ms, look.missed, look.due))
+            planned = (watermark_ms, look.until_ms, look.missed, look.due, look.caught_up, delayed)
+            found.append(Materialise(row.schedule_id, row.definition_revision, *planned))
         watermark_ms = look.until_ms
         if watermark_ms >= now_ms:
             return found, True
     return found, False
 
 
-def _look(row: Schedule, watermark_ms: int, now_ms: int, barred: Sequence[Bar]) -> Plan:
+def _look(row: Schedule, timing: Timing, watermark_ms: int, now_ms: int, barred: Sequence[Bar]) -> Plan:
     """Plan from the watermark on: what is barred first, up to where it ends."""
-    planned = (row.spec.trigger, row.spec.timezone, row.anchor_ms, watermark_ms)
     for bar in barred:
         if bar.until_ms > watermark_ms:
-            return skip(*planned, min(bar.until_ms, now_ms), bar.reason)
-    return plan(*planned, now_ms)
+            return skip(timing, watermark_ms, min(bar.until_ms, now_ms), bar.reason)
+    return plan(timing, row.spec.catch_up, watermark_ms, now_ms)

@@ -1,5 +1,6 @@
 """When a schedule is due: pure functions of a trigger, a time zone and instants that are handed in."""
 
+from runner.calendar.definition import starts_ms, timing_of
 from runner.calendar.faults import BadExpression
 from runner.calendar.moment import moment_ms
 from runner.calendar.planning import Plan, Unrun, plan, skip
@@ -33,5 +34,7 @@ __all__ = [
     "occurrences",
     "plan",
     "skip",
+    "starts_ms",
     "tallies",
+    "timing_of",
 ]

@@ -2,7 +2,9 @@
 
 from typing import Literal
 
-Key = Literal["cron", "every", "at", "timezone", "dst_gap", "dst_fold", "exclude", "jitter"]
+Key = Literal[
+    "cron", "every", "at", "timezone", "dst_gap", "dst_fold", "exclude", "calendars", "jitter", "start", "end"
+]
 
 
 class BadExpression(ValueError):

@@ -1,16 +1,20 @@
-"""What is due of one schedule between its watermark and now: what runs, what is missed, and how far that reaches."""
+"""What is due of one schedule between its watermark and now: what runs, what is skipped, and how far that reaches."""
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, assert_never
+from itertools import islice, takewhile
+from typing import Final, Literal
 
-from runner.calendar.trigger import instants_ms, next_after
-from runner.checkpoint.ops import AnyOf, At, Cron, Every, Missed, TriggerSpec
+from runner.calendar.tally import Tally, tallies
+from runner.calendar.timing import Occurrence, Timing, next_run, occurrences
+from runner.checkpoint.birth import LATENESS_MS
+from runner.checkpoint.ops import AnyOf, At, CatchUp, Missed
 
-LATENESS_MS: Final = 60_000
-WINDOW_MS: Final = 3_600_000
-# One call stays within some milliseconds of work; a minutely schedule that was down for 30 days takes nine calls.
+# What one call may do stays within some milliseconds: instants that are walked over, ranges, and days that are counted.
 MAX_COUNTED: Final = 5_000
+MAX_RANGES: Final = 500
+LONGEST_LOOK_MS: Final = 400 * 86_400_000
 
 Unrun = Literal["restored", "frozen"]
 """Why instants become no run, whatever policy says."""
@@ -23,134 +27,155 @@ class Plan:
     Attributes:
         until_ms: the new watermark: every planned instant up to here is in `missed` or `due`. Earlier than now if
             there was more to count than one call may; plan again from there.
-        missed: instants that policy decides not to run, as ranges, oldest first, all before the first of `due`.
+        missed: instants that are skipped, as ranges, oldest first; none of `due` lies within one.
         due: one batch, oldest first.
+        caught_up: how many of the first of `due` are later than lateness allows.
     """
 
     until_ms: int
     missed: tuple[Missed, ...]
     due: tuple[int, ...]
+    caught_up: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Late:
-    """The instants of a look that are later than lateness allows: how many, the first, and the newest two."""
-
-    count: int
-    first_ms: int
-    last_but_one_ms: int
-    last_ms: int
-
-
-def plan(trigger: TriggerSpec, timezone: str, anchor_ms: int, watermark_ms: int, now_ms: int) -> Plan:
+def plan(timing: Timing, catch_up: CatchUp, watermark_ms: int, now_ms: int) -> Plan:
     """Return what is due in `(watermark_ms, now_ms]`.
 
-    Instants at most 60 s late all run. Of older ones only the latest runs, if nothing newer does and it is at most one
-    hour late (policy `latest`, window 1 h); the rest are missed. The work of one call is bounded: arithmetic for
-    `every` and `at`; for cron at most `MAX_COUNTED` instants, of which all are missed if there are more (`until_ms`).
+    Instants at most 60 s late all run. Of older ones, those within the window run as the policy says, and the rest is
+    missed; what is excluded or falls into a gap is skipped for that reason. The work of one call is bounded: long
+    stretches are counted, not walked over, except those of a union (`MAX_COUNTED`); `until_ms` says how far it came.
 
     Raises:
-        BadExpression: as `next_after`.
+        BadExpression: as `occurrences`.
     """
     if now_ms <= watermark_ms:
         return Plan(watermark_ms, (), ())
-    edge_ms = max(watermark_ms, now_ms - LATENESS_MS - 1)
-    match trigger:
-        case Every(interval_s=interval_s):
-            late = _late_every(interval_s * 1000, anchor_ms, watermark_ms, edge_ms)
-            recent = _every(interval_s * 1000, anchor_ms, edge_ms, now_ms)
-            return _decide(late, tuple(recent), now_ms)
-        case Cron():
-            ahead = instants_ms(trigger, timezone, watermark_ms)
-            return _plan_walked(ahead, edge_ms, now_ms)
-        case At() | AnyOf():
-            return _plan_walked(_each(trigger, timezone, anchor_ms, watermark_ms), edge_ms, now_ms)
-        case _:
-            assert_never(trigger)
+    late_ms = max(watermark_ms, now_ms - LATENESS_MS - 1)
+    gone_ms = min(late_ms, max(watermark_ms, now_ms - catch_up.window_s * 1000 - 1))
+    gone, until_ms = _counted(timing, watermark_ms, gone_ms)
+    if until_ms < gone_ms:
+        return Plan(until_ms, _missed(gone), ())
+    late, until_ms = _counted(timing, gone_ms, late_ms)
+    recent: tuple[Occurrence, ...] = ()
+    if until_ms == late_ms:
+        recent, until_ms = tuple(_between(timing, late_ms, now_ms)), now_ms
+    keep = _allowed(catch_up) - _newer(timing, catch_up, recent, until_ms, late_ms, now_ms)
+    missed, caught_up = _newest(timing, late, keep)
+    skips = tuple(Tally(each.at_ms, each.at_ms, 1, each.skipped) for each in recent if each.skipped is not None)
+    due = (*caught_up, *(each.at_ms for each in recent if each.skipped is None))
+    return Plan(until_ms, _missed((*gone, *missed, *skips), due), due, len(caught_up))
 
 
-def skip(trigger: TriggerSpec, timezone: str, anchor_ms: int, watermark_ms: int, until_ms: int, reason: Unrun) -> Plan:
-    """Return every instant in `(watermark_ms, until_ms]` as not run; bounded as `plan` is.
+def skip(timing: Timing, watermark_ms: int, until_ms: int, reason: Unrun) -> Plan:
+    """Return every instant in `(watermark_ms, until_ms]` as skipped for one reason; bounded as `plan` is.
 
     Raises:
-        BadExpression: as `next_after`.
+        BadExpression: as `occurrences`.
     """
     if until_ms <= watermark_ms:
         return Plan(watermark_ms, (), ())
-    match trigger:
-        case Every(interval_s=interval_s):
-            late, reached_ms = _late_every(interval_s * 1000, anchor_ms, watermark_ms, until_ms), until_ms
-        case Cron():
-            late, reached_ms = _late_walked(instants_ms(trigger, timezone, watermark_ms), until_ms)
-        case At() | AnyOf():
-            late, reached_ms = _late_walked(_each(trigger, timezone, anchor_ms, watermark_ms), until_ms)
-        case _:
-            assert_never(trigger)
-    return Plan(reached_ms, () if late is None else _missed(late.first_ms, late.last_ms, late.count, reason), ())
+    found, reached_ms = _counted(timing, watermark_ms, until_ms)
+    if not found:
+        return Plan(reached_ms, (), ())
+    count = sum(each.count for each in found)
+    return Plan(reached_ms, (Missed(found[0].first_ms, found[-1].last_ms, count, reason),), ())
 
 
-def _late_walked(ahead: Iterator[int], until_ms: int) -> tuple[Late | None, int]:
-    """Return the instants up to `until_ms`, `MAX_COUNTED` at most, and how far that reaches."""
-    late: Late | None = None
-    for at_ms in ahead:
-        if at_ms > until_ms:
-            break
-        late = (
-            Late(1, at_ms, at_ms, at_ms) if late is None else Late(late.count + 1, late.first_ms, late.last_ms, at_ms)
-        )
-        if late.count == MAX_COUNTED:
-            return late, at_ms
-    return late, until_ms
+def _counted(timing: Timing, after_ms: int, until_ms: int) -> tuple[list[Tally], int]:
+    """Return what is planned in `(after_ms, until_ms]` as ranges, and how far one call came with it."""
+    if isinstance(timing.trigger, At | AnyOf):
+        walked = list(islice(_between(timing, after_ms, until_ms), MAX_COUNTED))
+        reached_ms = walked[-1].at_ms if len(walked) == MAX_COUNTED else until_ms
+        return _joined(Tally(each.at_ms, each.at_ms, 1, each.skipped) for each in walked), reached_ms
+    until_ms = min(until_ms, after_ms + LONGEST_LOOK_MS)
+    found = list(islice(tallies(timing, after_ms, until_ms), MAX_RANGES))
+    return found, found[-1].last_ms if len(found) == MAX_RANGES else until_ms
 
 
-def _decide(late: Late | None, recent: tuple[int, ...], now_ms: int) -> Plan:
-    if late is None:
-        return Plan(now_ms, (), recent)
-    if recent or now_ms - late.last_ms > WINDOW_MS:
-        return Plan(now_ms, _missed(late.first_ms, late.last_ms, late.count), recent)
-    return Plan(now_ms, _missed(late.first_ms, late.last_but_one_ms, late.count - 1), (late.last_ms,))
+def _between(timing: Timing, after_ms: int, until_ms: int) -> Iterator[Occurrence]:
+    return takewhile(lambda each: each.at_ms <= until_ms, occurrences(timing, after_ms))
 
 
-def _missed(first_ms: int, last_ms: int, count: int, reason: Unrun | None = None) -> tuple[Missed, ...]:
-    return (Missed(first_ms, last_ms, count, reason or "missed_window"),) if count else ()
+def _allowed(catch_up: CatchUp) -> int:
+    match catch_up.policy:
+        case "none":
+            return 0
+        case "latest":
+            return 1
+        case "all":
+            return catch_up.limit
 
 
-def _plan_walked(ahead: Iterator[int], edge_ms: int, now_ms: int) -> Plan:
-    late: Late | None = None
-    recent: list[int] = []
-    for at_ms in ahead:
-        if at_ms > now_ms:
-            break
-        if at_ms > edge_ms:
-            recent.append(at_ms)
-        elif late is None:
-            late = Late(1, at_ms, at_ms, at_ms)
-        elif late.count == MAX_COUNTED:
-            # Something newer is due, so none of those counted is the latest: all are missed, whatever comes.
-            return Plan(late.last_ms, _missed(late.first_ms, late.last_ms, late.count), ())
+def _newer(
+    timing: Timing, catch_up: CatchUp, recent: Sequence[Occurrence], until_ms: int, late_ms: int, now_ms: int
+) -> int:
+    """Return how many instants that run come after those counted and take their places, no more than there are places.
+
+    For `latest` whatever is newer does; for `all` only what is caught up too.
+    """
+    places = _allowed(catch_up)
+    if catch_up.policy == "latest":
+        if until_ms < late_ms:
+            found = next_run(timing, until_ms)
+            return int(found is not None and found.at_ms <= now_ms)
+        return int(any(each.skipped is None for each in recent))
+    if until_ms >= late_ms:
+        return 0
+    count = 0
+    while count < places and (found := next_run(timing, until_ms)) is not None and found.at_ms <= late_ms:
+        count, until_ms = count + 1, found.at_ms
+    return count
+
+
+def _newest(timing: Timing, late: Sequence[Tally], keep: int) -> tuple[list[Tally], tuple[int, ...]]:
+    """Part off the newest instants that run, at most `keep`: what is left as ranges, and those, oldest first."""
+    left: deque[Tally] = deque()
+    run: deque[int] = deque()
+    for each in reversed(late):
+        if each.skipped is not None or keep <= 0:
+            left.appendleft(each)
+            continue
+        kept = _last(timing, each, min(keep, each.count))
+        keep -= len(kept)
+        run.extendleft(reversed(kept))
+        if len(kept) < each.count:
+            left.extendleft(reversed(list(_counted(timing, each.first_ms - 1, kept[0] - 1)[0])))
+    return list(left), tuple(run)
+
+
+def _last(timing: Timing, within: Tally, count: int) -> list[int]:
+    """Return the last instants of a range that run."""
+    after_ms = within.first_ms - 1
+    if count < within.count and not isinstance(timing.trigger, At | AnyOf):
+        # The nearest whole second after which there are still enough.
+        low_s, high_s = after_ms // 1000, within.last_ms // 1000
+        while low_s < high_s:
+            middle_s = (low_s + high_s + 1) // 2
+            enough = sum(each.count for each in tallies(timing, middle_s * 1000 - 1, within.last_ms)) >= count
+            low_s, high_s = (middle_s, high_s) if enough else (low_s, middle_s - 1)
+        after_ms = max(after_ms, low_s * 1000 - 1)
+    return list(deque((each.at_ms for each in _between(timing, after_ms, within.last_ms)), count))
+
+
+def _missed(ranges: Iterable[Tally], due: Sequence[int] = ()) -> tuple[Missed, ...]:
+    """Return ranges with their reasons, neighbours joined unless something between them runs."""
+    found: list[Missed] = []
+    for each in ranges:
+        reason = each.skipped or "missed_window"
+        last = found[-1] if found else None
+        if last is None or last.reason != reason or any(last.last_ms < at_ms < each.first_ms for at_ms in due):
+            found.append(Missed(each.first_ms, each.last_ms, each.count, reason))
         else:
-            late = Late(late.count + 1, late.first_ms, late.last_ms, at_ms)
-    return _decide(late, tuple(recent), now_ms)
+            found[-1] = Missed(last.first_ms, each.last_ms, last.count + each.count, reason)
+    return tuple(found)
 
 
-def _each(trigger: At | AnyOf, timezone: str, anchor_ms: int, after_ms: int) -> Iterator[int]:
-    while (found := next_after(trigger, timezone, anchor_ms, after_ms)) is not None:
-        yield found.at_ms
-        after_ms = found.at_ms
-
-
-def _late_every(interval_ms: int, anchor_ms: int, after_ms: int, until_ms: int) -> Late | None:
-    """Return the instants in `(after_ms, until_ms]` without walking them."""
-    before = max(0, (after_ms - anchor_ms) // interval_ms)
-    last = (until_ms - anchor_ms) // interval_ms
-    if last <= before:
-        return None
-    last_ms = anchor_ms + last * interval_ms
-    return Late(last - before, anchor_ms + (before + 1) * interval_ms, last_ms - interval_ms, last_ms)
-
-
-def _every(interval_ms: int, anchor_ms: int, after_ms: int, until_ms: int) -> range:
-    """Return the instants in `(after_ms, until_ms]`; at most one a second for 60 s."""
-    before = max(0, (after_ms - anchor_ms) // interval_ms)
-    last = (until_ms - anchor_ms) // interval_ms
-    return range(anchor_ms + (before + 1) * interval_ms, anchor_ms + last * interval_ms + 1, interval_ms)
+def _joined(ranges: Iterable[Tally]) -> list[Tally]:
+    found: list[Tally] = []
+    for each in ranges:
+        if found and found[-1].skipped == each.skipped:
+            last = found[-1]
+            found[-1] = Tally(last.first_ms, each.last_ms, last.count + each.count, each.skipped)
+        else:
+            found.append(each)
+    return found

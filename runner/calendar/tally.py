@@ -47,6 +47,8 @@ def tallies(timing: Timing, after_ms: int, until_ms: int) -> Iterator[Tally]:
 
 def _pieces(timing: Timing, after_ms: int, until_ms: int) -> Iterator[Tally]:
     where, trigger = zone(timing.timezone), timing.trigger
+    after_ms = after_ms if timing.start_ms is None else max(after_ms, timing.start_ms - 1)
+    until_ms = until_ms if timing.end_ms is None else min(until_ms, timing.end_ms)
     match trigger:
         case Cron(expression=text):
             expression = parse(text)

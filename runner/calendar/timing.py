@@ -1,7 +1,9 @@
 """All that decides when a schedule is due, in one place: each occurrence, run or skipped, with the rule that decided."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from heapq import merge
+from itertools import groupby, takewhile
 from typing import Final, Literal
 from zoneinfo import ZoneInfo
 
@@ -14,7 +16,7 @@ from runner.calendar.local_clock import comes_twice, is_second_pass, local_text,
 from runner.calendar.trigger import check_trigger, next_after
 from runner.calendar.wall import DAY_S, SEARCH_DAYS
 from runner.calendar.zones import zone
-from runner.checkpoint.ops import Cron, TriggerSpec
+from runner.checkpoint.ops import AnyOf, Cron, TriggerSpec
 
 MAX_SKIPS: Final = 150
 """How many skips are looked past for an occurrence that runs; an excluded stretch, however full, is a few of them."""
@@ -30,6 +32,8 @@ class Timing:
     Attributes:
         timezone: IANA zone of the schedule's clock.
         anchor_ms: what `every` counts from, milliseconds since the epoch, UTC; of no meaning for the others.
+        start_ms: nothing is planned before this instant; None for no such bound.
+        end_ms: nothing is planned after this instant.
     """
 
     trigger: TriggerSpec
@@ -37,6 +41,12 @@ class Timing:
     anchor_ms: int = 0
     policy: DstPolicy = DEFAULT
     exclusions: Exclusions = NONE
+    start_ms: int | None = None
+    end_ms: int | None = None
+
+    def reaches(self, at_ms: int) -> bool:
+        """Return whether an instant is not after the end."""
+        return self.end_ms is None or at_ms <= self.end_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +75,9 @@ def occurrences(timing: Timing, after_ms: int) -> Iterator[Occurrence]:
     """
     where = zone(timing.timezone)
     excluding = timing.exclusions != NONE
-    for each in _planned(timing, where, after_ms):
+    if timing.start_ms is not None:
+        after_ms = max(after_ms, timing.start_ms - 1)
+    for each in takewhile(lambda each: timing.reaches(each.at_ms), _planned(timing, timing.trigger, where, after_ms)):
         if excluding and each.skipped is None and timing.exclusions.covering(_reading_s(each.at_ms, where)) is not None:
             yield Occurrence(each.at_ms, "excluded", "excluded")
         else:
@@ -114,6 +126,8 @@ def check_timing(timing: Timing, now_ms: int) -> None:
     if next_run(timing, now_ms) is not None:
         return
     first = next_occurrence(timing, now_ms)
+    if first is None and next_occurrence(replace(timing, start_ms=None, end_ms=None), now_ms) is not None:
+        raise BadExpression("end", "nothing would run: nothing is planned between now, or start, and end; move end")
     if first is None:
         if isinstance(timing.trigger, Cron) and now_ms // 1000 < LAST_S - REACH_S:
             cron, years = timing.trigger.expression, SEARCH_DAYS // 366
@@ -144,9 +158,13 @@ def because(timing: Timing, occurrence: Occurrence) -> str | None:
             return None
 
 
-def _planned(timing: Timing, where: ZoneInfo, after_ms: int) -> Iterator[Occurrence]:
-    """Yield what the trigger plans, before exclusions."""
-    trigger = timing.trigger
+def _planned(timing: Timing, trigger: TriggerSpec, where: ZoneInfo, after_ms: int) -> Iterator[Occurrence]:
+    """Yield what a trigger plans, before exclusions and without bounds."""
+    if isinstance(trigger, AnyOf):
+        parts = (_planned(timing, part, where, after_ms) for part in trigger.triggers)
+        for _, same in groupby(merge(*parts, key=_at_ms), key=_at_ms):
+            yield min(same, key=lambda each: each.skipped is not None)  # it runs if any of them runs it
+        return
     if isinstance(trigger, Cron):
         quiet_until_s = after_ms // 1000
         for instant in instants(parse(trigger.expression), where, after_ms // 1000, timing.policy):
@@ -162,6 +180,10 @@ def _planned(timing: Timing, where: ZoneInfo, after_ms: int) -> Iterator[Occurre
     while (found := next_after(trigger, timing.timezone, timing.anchor_ms, after_ms)) is not None:
         yield Occurrence(found.at_ms)
         after_ms = found.at_ms
+
+
+def _at_ms(occurrence: Occurrence) -> int:
+    return occurrence.at_ms
 
 
 def is_quiet(where: ZoneInfo, at_s: int) -> bool:

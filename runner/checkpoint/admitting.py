@@ -133,18 +133,26 @@ def fence(commit: Commit, op: FenceOp) -> OpResult:
 
 
 def _claim_facts(commit: Commit, run: Run, case: runs_of.Case, op: ClaimOp) -> words.Facts:
-    slot = commit.db.execute("SELECT slot_run_id FROM schedules WHERE schedule_id = ?", (run.schedule_id,)).fetchone()
     return words.Facts(
         run_state=run.state,
         next_n=len(case.attempts) + 1,
         attempt_open=any(attempts_of.holds_capacity(attempt) for attempt in case.attempts),
-        slot_free_or_own=slot[0] in {None, run.run_id},
+        slot_free_or_own=run.beside or _has_its_turn(commit, run),
         capacity_free=commit.capacity_free(run.pool),
         due_ms=run.not_before_ms,
         closing_ms=runs_of.closing_ms(case),
         retired=queries.is_retired(commit.db, op.worker, op.incarnation),
         frozen=commit.head.frozen,
     )
+
+
+def _has_its_turn(commit: Commit, run: Run) -> bool:
+    """Return whether the slot is this run's or free, and nothing runs beside it that an earlier policy allowed."""
+    found = "SELECT slot_run_id, side_by_side FROM schedules WHERE schedule_id = ?"
+    slot_run_id, side_by_side = commit.db.execute(found, (run.schedule_id,)).fetchone()
+    if slot_run_id not in {None, run.run_id}:
+        return False
+    return bool(side_by_side) or not queries.open_beside(commit.db, run.schedule_id, planned=True)
 
 
 def _set(names: tuple[str, ...] | None) -> frozenset[str] | None:

@@ -4,11 +4,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from runner.checkpoint.commit import Commit
+from runner.checkpoint.ops import ScheduleSpec
 from runner.checkpoint.records import Run, RunState, Schedule
 from runner.ids import manual_occurrence, occurrence_text, run_id
 
-WINDOW_MS: Final = 3_600_000
-"""How late an occurrence may still be launched for the first time: the catch-up window."""
+LATENESS_MS: Final = 60_000
+"""Up to here an occurrence is late, and no policy of catching up keeps it from running."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +21,21 @@ class Birth:
         holds_slot: it takes its schedule's overlap slot.
         beside: it runs beside that slot.
         caught_up: the policy that lets it run although it is late, or None.
+        start_ms: when it may start, where jitter delays it; None for at once.
+        closes_from_ms: from when its window counts; None for from its instant.
     """
 
     skipped: str | None
     holds_slot: bool
     beside: bool = False
     caught_up: str | None = None
+    start_ms: int | None = None
+    closes_from_ms: int | None = None
+
+
+def window_ms(spec: ScheduleSpec) -> int:
+    """Return how late an occurrence may still be launched for the first time: the catch-up window, milliseconds."""
+    return max(spec.catch_up.window_s * 1000, LATENESS_MS)
 
 
 def planned_run(commit: Commit, schedule: Schedule, instant_ms: int, birth: Birth) -> Run:
@@ -78,8 +88,8 @@ def _run(
         max_backoff_ms=retry.max_ms,
         on_exit_codes=None if retry.on_exit_codes is None else ",".join(map(str, retry.on_exit_codes)),
         on_unknown=spec.on_unknown,
-        not_before_ms=at_ms,
-        closes_ms=at_ms + WINDOW_MS,
+        not_before_ms=at_ms if birth.start_ms is None else birth.start_ms,
+        closes_ms=(at_ms if birth.closes_from_ms is None else birth.closes_from_ms) + window_ms(spec),
         deadline_ms=None if lasts_s is None else at_ms + lasts_s * 1_000,
         reopened_after=0,
         cancelled=False,

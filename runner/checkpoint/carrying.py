@@ -13,7 +13,8 @@ from runner.checkpoint.run import Case, Standing
 
 # What is uncertain without the slot (a restore leaves such runs) may be alive: it comes before what may be launched.
 _NEXT_IN_LINE: Final = (
-    "SELECT run_id FROM runs WHERE schedule_id = ? AND ended_ms IS NULL ORDER BY state = 'Pending', run_id LIMIT 1"
+    "SELECT run_id FROM runs WHERE schedule_id = ? AND ended_ms IS NULL AND beside = 0"
+    " ORDER BY state = 'Pending', run_id LIMIT 1"
 )
 _INSERT_RUN: Final = f"INSERT INTO runs VALUES ({', '.join('?' * 31)})"  # noqa: S608 -- only question marks
 _UPDATE_RUN: Final = (

@@ -9,6 +9,7 @@ import msgspec
 from runner.checkpoint import (
     admitting,
     attesting,
+    backfilling,
     deleting,
     ending,
     freezing,
@@ -128,7 +129,7 @@ def _own(
 
 def _changed(commit: Commit, op: Change) -> OpResult:
     match op:
-        case ops.Apply() | ops.SetEnabled() | ops.Delete() | ops.Trigger():
+        case ops.Apply() | ops.SetEnabled() | ops.Delete() | ops.Trigger() | ops.Backfill():
             return _schedule_changed(commit, op)
         case ops.CancelOp():
             return ending.cancel(commit, op)
@@ -138,11 +139,25 @@ def _changed(commit: Commit, op: Change) -> OpResult:
             return attesting.attest_incarnation(commit, op)
         case ops.Redeliver():
             return redelivering.redeliver(commit, op)
-        case ops.SetFrozen() | ops.Restore():
-            return freezing.set_frozen(commit, op) if isinstance(op, ops.SetFrozen) else restoring.restore(commit, op)
+        case ops.SetFrozen() | ops.Restore() | ops.AcceptClock():
+            return _all_changed(commit, op)
 
 
-def _schedule_changed(commit: Commit, op: ops.Apply | ops.SetEnabled | ops.Delete | ops.Trigger) -> OpResult:
+def _all_changed(commit: Commit, op: ops.SetFrozen | ops.Restore | ops.AcceptClock) -> OpResult:
+    """What concerns every schedule."""
+    match op:
+        case ops.SetFrozen():
+            return freezing.set_frozen(commit, op)
+        case ops.Restore():
+            return restoring.restore(commit, op)
+        case ops.AcceptClock():
+            commit.event(Cause(op.operation.principal, "accept_clock", "the clocks as they stand are meant"))
+            return OpResult("done")
+
+
+def _schedule_changed(
+    commit: Commit, op: ops.Apply | ops.SetEnabled | ops.Delete | ops.Trigger | ops.Backfill
+) -> OpResult:
     match op:
         case ops.Apply():
             return scheduling.apply(commit, op)
@@ -152,6 +167,8 @@ def _schedule_changed(commit: Commit, op: ops.Apply | ops.SetEnabled | ops.Delet
             return deleting.delete(commit, op)
         case ops.Trigger():
             return scheduling.trigger(commit, op)
+        case ops.Backfill():
+            return backfilling.backfill(commit, op)
 
 
 def _acquire(commit: Commit, op: ops.Acquire) -> OpResult:

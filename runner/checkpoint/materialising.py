@@ -1,80 +1,113 @@
 """What the calendar planned becomes runs and skips: each planned instant once, whoever proposes it how often."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from heapq import merge
 from typing import Any, Final
 
-from runner.checkpoint import queries
 from runner.checkpoint.birth import Birth, planned_run
 from runner.checkpoint.carrying import insert_run
 from runner.checkpoint.commit import Cause, Commit
 from runner.checkpoint.freezing import FROZEN
 from runner.checkpoint.ops import Materialise, Missed
-from runner.checkpoint.overlap import CANCEL_PREVIOUS, OVERLAP, Way, make_way
+from runner.checkpoint.overlap import Place, Turn, Way, make_way, turn_of
+from runner.checkpoint.queries import schedule as schedule_of
 from runner.checkpoint.records import RunState, Schedule
 from runner.checkpoint.results import OpResult
 from runner.ids import instant_text
 
+MAX_RANGES: Final = 2_000
+MAX_DUE: Final = 2_000
 _EXISTS: Final = "SELECT 1 FROM runs WHERE schedule_id = ? AND scheduled_for_ms = ?"
 
 
 @dataclass(slots=True)
 class _Planning:
-    """A schedule while a batch of it is written: the slot and the newest skip move."""
+    """A schedule while a batch of it is written: its slot, its newest skip and its count of runs move."""
 
     schedule: Schedule
-    slot_run_id: str | None
+    turn: Turn
     tail_skip_ms: int | None
+    planned_runs: int
+
+    @property
+    def has_run_out(self) -> bool:
+        most = self.schedule.spec.max_runs
+        return most is not None and self.planned_runs >= most
+
+
+@dataclass(frozen=True, slots=True)
+class _Due:
+    """An instant that runs if overlap allows."""
+
+    at_ms: int
+    start_ms: int | None
+    caught_up: bool
 
 
 def materialise(commit: Commit, op: Materialise) -> OpResult:
     """Turn one batch into runs and skips, and move the watermark.
 
     The slot is free: the first instant becomes Pending with it, the others wait in line behind it. A run of an
-    earlier batch holds it: each instant is Skipped(overlap), or, under `cancel_previous`, waits in line for that one's
-    confirmed end.
+    earlier batch holds it: overlap decides for each. Once a schedule has all its runs the rest of the plan is nothing.
     """
-    schedule = queries.schedule(commit.db, op.schedule_id)
+    schedule = schedule_of(commit.db, op.schedule_id)
     if schedule is None:
         return OpResult("refused", "no_such_schedule")
     reason = _refusal(commit, schedule, op)
     if reason is not None:
         return OpResult("refused", reason, detail={"watermark_ms": schedule.watermark_ms})
-    planning = _Planning(schedule, schedule.slot_run_id, schedule.tail_skip_ms)
-    for missed in op.missed:
-        _skip(commit, planning, missed.first_ms, missed.last_ms, missed.count, missed.reason)
-    # One row per occurrence, whatever the watermark says.
-    due = [instant_ms for instant_ms in op.due if not _exists(commit, op.schedule_id, instant_ms)]
-    way = _way(commit, schedule, due)
-    if way is not None:
-        planning.slot_run_id = way.slot_run_id
+    turn, way = _turn(commit, schedule, op)
+    planning = _Planning(schedule, turn, schedule.tail_skip_ms, schedule.planned_runs)
     made: list[str] = []
-    skipped = 0
-    held_before = planning.slot_run_id is not None and way is None
-    for instant_ms in due:
-        if held_before:
-            _skip(commit, planning, instant_ms, instant_ms, 1, OVERLAP)
-            skipped += 1
-        else:
-            made.append(_make(commit, planning, instant_ms))
+    overlapped = missed = 0
+    for each in _in_order(op):
+        if planning.has_run_out:
+            break
+        if isinstance(each, Missed):
+            _skip(commit, planning, (each.first_ms, each.last_ms, each.count), each.reason)
+            missed += each.count
+        elif not _exists(commit, op.schedule_id, each.at_ms):  # one row per occurrence, whatever the watermark says
+            place = planning.turn.place(caught_up=each.caught_up)
+            if place.skipped is None:
+                made.append(_make(commit, planning, each, place))
+            else:
+                _skip(commit, planning, (each.at_ms, each.at_ms, 1), place.skipped)
+                overlapped += 1
     commit.db.execute(
-        "UPDATE schedules SET watermark_ms = ?, tail_skip_ms = ?, revision = ? WHERE schedule_id = ?",
-        (op.until_ms, planning.tail_skip_ms, commit.revision, op.schedule_id),
+        "UPDATE schedules SET watermark_ms = ?, tail_skip_ms = ?, planned_runs = ?, revision = ? WHERE schedule_id = ?",
+        (op.until_ms, planning.tail_skip_ms, planning.planned_runs, commit.revision, op.schedule_id),
     )
     commit.note(f"schedule:{op.schedule_id}")
-    detail: dict[str, Any] = {"runs": made, "overlap": skipped, "missed": sum(missed.count for missed in op.missed)}
+    detail: dict[str, Any] = {"runs": made, "overlap": overlapped, "missed": missed}
     return OpResult("done", detail=detail if way is None else detail | way.detail)
+
+
+def _turn(commit: Commit, schedule: Schedule, op: Materialise) -> tuple[Turn, Way | None]:
+    """Return how the batch finds its schedule's slot; where the policy says so, way is made for it first."""
+    turn = turn_of(commit, schedule)
+    due = [at_ms for at_ms in op.due if not _exists(commit, op.schedule_id, at_ms)]
+    if not due or not turn.stops_others:
+        return turn, None
+    way = make_way(commit, schedule, commit.voter, f"{instant_text(due[0])} fell due")
+    return turn.cleared(way), way
 
 
 def _exists(commit: Commit, schedule_id: str, instant_ms: int) -> bool:
     return commit.db.execute(_EXISTS, (schedule_id, instant_ms)).fetchone() is not None
 
 
-def _way(commit: Commit, schedule: Schedule, due: Sequence[int]) -> Way | None:
-    """Make way for a batch where the policy says so; None where it does not, or nothing stands in the way."""
-    if not due or schedule.slot_run_id is None or schedule.spec.overlap != CANCEL_PREVIOUS:
-        return None
-    return make_way(commit, schedule, commit.voter, f"{instant_text(due[0])} fell due")
+def _in_order(op: Materialise) -> Iterator[Missed | _Due]:
+    """Yield ranges and instants, oldest first if each kind is."""
+    starts = op.starts_ms or (None,) * len(op.due)
+    due: list[Missed | _Due] = [
+        _Due(at_ms, start_ms, n < op.caught_up) for n, (at_ms, start_ms) in enumerate(zip(op.due, starts, strict=True))
+    ]
+    yield from merge(due, op.missed, key=_first_ms)
+
+
+def _first_ms(each: Missed | _Due) -> int:
+    return each.first_ms if isinstance(each, Missed) else each.at_ms
 
 
 def _refusal(commit: Commit, schedule: Schedule, op: Materialise) -> str | None:
@@ -84,7 +117,7 @@ def _refusal(commit: Commit, schedule: Schedule, op: Materialise) -> str | None:
         return "stale_plan"
     if op.until_ms > commit.now_ms:
         return "not_yet"
-    return _bar(commit, schedule, op) or (None if _is_in_order(op) else "malformed_plan")
+    return _bar(commit, schedule, op) or (None if _can_be_meant(schedule, op) else "malformed_plan")
 
 
 def _bar(commit: Commit, schedule: Schedule, op: Materialise) -> str | None:
@@ -98,17 +131,20 @@ def _bar(commit: Commit, schedule: Schedule, op: Materialise) -> str | None:
     return None
 
 
-def _is_in_order(op: Materialise) -> bool:
-    """Return whether every instant lies in (after, until], each later than the one before it."""
+def _can_be_meant(schedule: Schedule, op: Materialise) -> bool:
+    """Return whether every instant lies in (after, until], each later than the one before it, and starts in its time."""
+    if len(op.missed) > MAX_RANGES or len(op.due) > MAX_DUE or not 0 <= op.caught_up <= len(op.due):
+        return False
+    if op.starts_ms and len(op.starts_ms) != len(op.due):
+        return False
+    longest_ms = schedule.spec.jitter_ms
+    if not all(0 <= start_ms - at_ms <= longest_ms for at_ms, start_ms in zip(op.due, op.starts_ms, strict=False)):
+        return False
     latest_ms = op.after_ms
-    for missed in op.missed:
-        if missed.first_ms <= latest_ms or not _is_range(missed):
+    for each in _in_order(op):
+        if _first_ms(each) <= latest_ms or (isinstance(each, Missed) and not _is_range(each)):
             return False
-        latest_ms = missed.last_ms
-    for instant_ms in op.due:
-        if instant_ms <= latest_ms:
-            return False
-        latest_ms = instant_ms
+        latest_ms = each.last_ms if isinstance(each, Missed) else each.at_ms
     return latest_ms <= op.until_ms
 
 
@@ -117,18 +153,25 @@ def _is_range(missed: Missed) -> bool:
     return missed.count == 1 if width_ms == 0 else 1 < missed.count <= width_ms + 1
 
 
-def _make(commit: Commit, planning: _Planning, instant_ms: int) -> str:
-    birth = Birth(skipped=None, holds_slot=planning.slot_run_id is None)
-    run = planned_run(commit, planning.schedule, instant_ms, birth)
+def _make(commit: Commit, planning: _Planning, due: _Due, place: Place) -> str:
+    birth = Birth(
+        skipped=None,
+        holds_slot=place.holds_slot,
+        beside=place.beside,
+        caught_up=planning.schedule.spec.catch_up.policy if due.caught_up else None,
+        start_ms=due.start_ms,
+    )
+    run = planned_run(commit, planning.schedule, due.at_ms, birth)
     insert_run(commit, run, Cause(commit.voter, "materialise"))
-    planning.slot_run_id = planning.slot_run_id or run.run_id
     planning.tail_skip_ms = None
+    planning.planned_runs += 1
     return run.run_id
 
 
-def _skip(commit: Commit, planning: _Planning, first_ms: int, last_ms: int, count: int, reason: str) -> None:
+def _skip(commit: Commit, planning: _Planning, skipped: tuple[int, int, int], reason: str) -> None:
     """Record that policy decided not to run some instants; joins the skip just before it if the reason is the same."""
     schedule = planning.schedule
+    first_ms, last_ms, count = skipped
     joined = commit.db.execute(
         "UPDATE skips SET last_ms = ?, count = count + ?, revision = ?"
         " WHERE schedule_id = ? AND first_ms = ? AND reason = ?",

@@ -114,7 +114,18 @@ class Acquire(Struct, frozen=True, tag="acquire"):
 
 
 Change = (
-    Apply | SetEnabled | Delete | Trigger | CancelOp | AttestOp | AttestIncarnationOp | SetFrozen | Redeliver | Restore
+    Apply
+    | SetEnabled
+    | Delete
+    | Trigger
+    | Backfill
+    | CancelOp
+    | AttestOp
+    | AttestIncarnationOp
+    | SetFrozen
+    | Redeliver
+    | Restore
+    | AcceptClock
 )
 """What people ask for, under an operation key."""
 Op = (

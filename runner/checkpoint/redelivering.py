@@ -38,7 +38,7 @@ def redeliver(commit: Commit, op: Redeliver) -> OpResult:
     commit.db.execute(_REOPEN, (after.closes_ms, after.deadline_ms, after.reopened_after, op.run_id))
     schedule = queries.schedule(commit.db, run.schedule_id)
     assert schedule is not None, "a run's schedule stays, as a tombstone at least"
-    if schedule.slot_run_id is None:
+    if schedule.slot_run_id is None and not run.beside:
         commit.take_slot(run.schedule_id, op.run_id)
         reopened = replace(reopened, holds_slot=True)
     why = f"until {instant_text(op.deadline_ms)}"

@@ -13,9 +13,9 @@ from runner.checkpoint.carrying import insert_run
 from runner.checkpoint.commit import Cause, Commit
 from runner.checkpoint.deleting import NO_SUCH_SCHEDULE
 from runner.checkpoint.freezing import FROZEN
-from runner.checkpoint.limits import MAX_POOLS, MAX_SCHEDULES
+from runner.checkpoint.limits import MAX_JITTER_MS, MAX_POOLS, MAX_SCHEDULES, MAX_WAITING, MAX_WINDOW_S
 from runner.checkpoint.ops import Apply, Every, PoolSpec, ScheduleSpec, SetEnabled, Trigger
-from runner.checkpoint.overlap import CANCEL_PREVIOUS, OVERLAP, Way, make_way
+from runner.checkpoint.overlap import ALLOW, Place, make_way, turn_of
 from runner.checkpoint.payload import MAX_TARGET_BYTES, digest_of, forget_unused, keep, target_bytes
 from runner.checkpoint.records import Schedule
 from runner.checkpoint.results import OpResult
@@ -28,12 +28,14 @@ UNKNOWN_POOL: Final = "unknown_pool"
 _NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?")
 _INSERT_SCHEDULE: Final = (
     "INSERT INTO schedules (schedule_id, namespace, name, spec, digest,"
-    " definition_revision, watermark_ms, anchor_ms, revision, enabled) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 1)"
+    " side_by_side, definition_revision, watermark_ms, anchor_ms, revision, enabled)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)"
 )
 _UPDATE_SCHEDULE: Final = (
-    "UPDATE schedules SET spec = ?, digest = ?, definition_revision = ?,"
+    "UPDATE schedules SET spec = ?, digest = ?, side_by_side = ?, definition_revision = ?,"
     " watermark_ms = ?, anchor_ms = ?, revision = ?, tail_skip_ms = NULL,"
-    # What was deleted comes back as a new one would: enabled. Any other keeps its switch.
+    # What was deleted comes back as a new one would: enabled, and with all its runs ahead. Any other keeps both.
+    " planned_runs = CASE WHEN deleted_ms IS NULL THEN planned_runs ELSE 0 END,"
     " enabled = enabled OR deleted_ms IS NOT NULL, deleted_ms = NULL WHERE schedule_id = ?"
 )
 
@@ -76,20 +78,22 @@ def set_enabled(commit: Commit, op: SetEnabled) -> OpResult:
     detail = {"schedule_id": schedule.schedule_id, "enabled": op.enabled, "open_runs": open_runs}
     if schedule.enabled is op.enabled:
         return OpResult("done", detail={**detail, "unchanged": True})
-    # A disabled schedule plans nothing: what would have been planned meanwhile never was.
-    watermark_ms = max(schedule.watermark_ms, commit.now_ms) if op.enabled else schedule.watermark_ms
+    # A disabled schedule plans nothing: what would have been planned meanwhile never was, unless it is asked for.
+    from_ms = (schedule.pruned_before_ms or 0) if op.catch_up or not op.enabled else commit.now_ms
+    watermark_ms = max(schedule.watermark_ms, from_ms)
     commit.db.execute(
         "UPDATE schedules SET enabled = ?, watermark_ms = ?, tail_skip_ms = NULL, revision = ? WHERE schedule_id = ?",
         (op.enabled, watermark_ms, commit.revision, schedule.schedule_id),
     )
     commit.note(f"schedule:{schedule.schedule_id}")
     done = "enable" if op.enabled else "disable"
-    commit.event(Cause(op.operation.principal, done, f"{op.namespace}/{op.name}"), to_state=f"{done}d")
+    why = f"{op.namespace}/{op.name}" + (", catching up" if op.enabled and op.catch_up else "")
+    commit.event(Cause(op.operation.principal, done, why), to_state=f"{done}d")
     return OpResult("done", detail={**detail, "unchanged": False})
 
 
 def trigger(commit: Commit, op: Trigger) -> OpResult:
-    """Create a manual run now; its trigger id is the operation key. Overlap applies to it as to any other run."""
+    """Create a manual run now; its trigger id is the operation key. Overlap applies to it unless it is told otherwise."""
     if commit.head.frozen:
         return OpResult("refused", FROZEN)
     schedule = queries.schedule_named(commit.db, op.namespace, op.name)
@@ -101,15 +105,21 @@ def trigger(commit: Commit, op: Trigger) -> OpResult:
     used = "SELECT run_id FROM runs WHERE schedule_id = ? AND trigger_id = ?"
     if commit.db.execute(used, (schedule.schedule_id, key)).fetchone() is not None:
         return OpResult("refused", "trigger_exists")
-    way = Way(schedule.slot_run_id)
-    if way.slot_run_id is not None and schedule.spec.overlap == CANCEL_PREVIOUS:
-        way = make_way(commit, schedule, op.operation.principal, f"triggered with key {key}")
-    waits = schedule.spec.overlap == CANCEL_PREVIOUS or way.slot_run_id is None
-    birth = Birth(skipped=None if waits else OVERLAP, holds_slot=way.slot_run_id is None)
+    place, told = (Place(beside=True), {}) if op.beside else _place(commit, schedule, op)
+    birth = Birth(skipped=place.skipped, holds_slot=place.holds_slot, beside=place.beside)
     run = manual_run(commit, schedule, key, birth)
     insert_run(commit, run, Cause(op.operation.principal, "trigger", run.reason))
     detail: dict[str, Any] = {"run_id": run.run_id, "state": run.state.value, "reason": run.reason}
-    return OpResult("done", detail=detail | way.detail)
+    return OpResult("done", detail=detail | told)
+
+
+def _place(commit: Commit, schedule: Schedule, op: Trigger) -> tuple[Place, dict[str, list[str]]]:
+    """Return where a manual run stands, and what was done to others for it."""
+    turn, told = turn_of(commit, schedule), dict[str, list[str]]()
+    if turn.stops_others:
+        way = make_way(commit, schedule, op.operation.principal, f"triggered with key {op.operation.key}")
+        turn, told = turn.cleared(way), way.detail
+    return turn.place(caught_up=False), told
 
 
 def _fault_in_pools(pools: Sequence[PoolSpec]) -> OpResult | None:
@@ -154,11 +164,23 @@ def _fault_in_edit(commit: Commit, edit: _Edit, ids: Container[str]) -> str | No
         return "target_too_large"
     if edit.spec.on_unknown == "retry" and edit.spec.delivery_deadline_s is None:
         return "retry_of_unknown"
+    if not _is_within_limits(edit.spec):
+        return "out_of_range"
     new_id = edit.spec.schedule_id
     taken = edit.stored is None and (new_id in ids or queries.has_schedule(commit.db, new_id))
     if taken:
         return "schedule_id_taken"
     return arming.AT_HAS_PASSED if arming.never_comes(edit.spec, edit.stored, commit.head) else None
+
+
+def _is_within_limits(spec: ScheduleSpec) -> bool:
+    return (
+        spec.catch_up.window_s <= MAX_WINDOW_S
+        and spec.catch_up.limit <= MAX_WAITING
+        and spec.queue_limit <= MAX_WAITING
+        and (spec.max_concurrent or 0) <= MAX_WAITING
+        and spec.jitter_ms <= MAX_JITTER_MS
+    )
 
 
 def _refused(reason: str, **detail: str) -> OpResult:
@@ -200,7 +222,7 @@ def _write_schedule(commit: Commit, spec: ScheduleSpec, stored: Schedule | None,
     keeps_anchor = stored is not None and stored.deleted_ms is None and stored.spec.trigger == spec.trigger
     keeps_anchor = keeps_anchor and isinstance(spec.trigger, Every)
     anchor_ms = stored.anchor_ms if stored is not None and keeps_anchor else -(-now_ms // 1000) * 1000
-    defined = (_encoder.encode(spec), digest)
+    defined = (_encoder.encode(spec), digest, spec.overlap == ALLOW)
     planned = (commit.revision, watermark_ms, anchor_ms, commit.revision)
     if stored is None:
         named = (spec.schedule_id, spec.namespace, spec.name)

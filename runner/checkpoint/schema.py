@@ -19,6 +19,7 @@ CREATE TABLE pools (
 ) STRICT, WITHOUT ROWID"""
 
 # `digest` is of the target in `spec`. A deleted schedule keeps its row: the tombstone.
+# `side_by_side`: overlap is `allow`.
 # `tail_skip_ms`: first instant of the skip range that holds the newest planned instant, if that one was skipped.
 _SCHEDULES: Final = """
 CREATE TABLE schedules (
@@ -27,7 +28,7 @@ CREATE TABLE schedules (
     enabled INTEGER NOT NULL, definition_revision INTEGER NOT NULL,
     watermark_ms INTEGER NOT NULL, anchor_ms INTEGER NOT NULL,
     slot_run_id TEXT, tail_skip_ms INTEGER, pruned_before_ms INTEGER, deleted_ms INTEGER,
-    planned_runs INTEGER NOT NULL DEFAULT 0,
+    planned_runs INTEGER NOT NULL DEFAULT 0, side_by_side INTEGER NOT NULL DEFAULT 0,
     revision INTEGER NOT NULL,
     UNIQUE (namespace, name)
 ) STRICT, WITHOUT ROWID"""
@@ -134,6 +135,7 @@ _INDEXES: Final = (
     "CREATE INDEX runs_by_state ON runs (state, run_id)",
     "CREATE INDEX runs_open ON runs (schedule_id, run_id) WHERE ended_ms IS NULL",
     "CREATE INDEX runs_waiting ON runs (pool, namespace, schedule_id) WHERE state = 'Pending'",
+    "CREATE INDEX runs_beside ON runs (pool, namespace, not_before_ms, run_id) WHERE state = 'Pending' AND beside = 1",
     "CREATE INDEX runs_closing ON runs (closing_ms) WHERE state = 'Pending' AND closing_ms IS NOT NULL",
     "CREATE INDEX runs_of_target ON runs (digest)",
     "CREATE INDEX schedules_of_target ON schedules (digest)",

@@ -1,6 +1,6 @@
 """What waits for a worker: read by pool and namespace, a bounded number of schedules at a time.
 
-A schedule has one candidate at most, since its runs share one slot. So the work of a look is counted in schedules that
+A schedule has one candidate at most for its slot, since its runs share it; what runs beside slots is read apart. So the work of a look is counted in schedules that
 have a Pending run; how many runs stand in line behind the first, and what waits for pools that nobody serves, does not
 matter to it.
 """
@@ -27,11 +27,11 @@ _NEXT_NAMESPACE: Final = "SELECT MIN(namespace) FROM runs WHERE state = 'Pending
 _IS_THERE: Final = "SELECT 1 FROM runs WHERE state = 'Pending' AND pool = ? AND namespace = ? LIMIT 1"
 _NEXT_SCHEDULE: Final = (
     "SELECT MIN(waits.schedule_id) FROM runs AS waits"
-    " WHERE waits.state = 'Pending' AND waits.pool = :pool AND waits.namespace = :namespace AND waits.schedule_id > "
+    " WHERE waits.state = 'Pending' AND waits.beside = 0 AND waits.pool = :pool AND waits.namespace = :namespace AND waits.schedule_id > "
 )
 _FIRST_IN_LINE: Final = (
     "SELECT line.run_id FROM runs AS line WHERE line.schedule_id = heads.schedule_id"
-    " AND line.ended_ms IS NULL AND line.state = 'Pending' ORDER BY line.run_id LIMIT 1"
+    " AND line.ended_ms IS NULL AND line.state = 'Pending' AND line.beside = 0 ORDER BY line.run_id LIMIT 1"
 )
 _HEADS: Final = f"""
     WITH RECURSIVE heads (schedule_id) AS (
@@ -45,7 +45,18 @@ _HEADS: Final = f"""
         AND runs.state = 'Pending' AND runs.not_before_ms <= :now_ms
         AND (runs.closing_ms IS NULL OR runs.closing_ms > :now_ms)
         AND NOT EXISTS (SELECT 1 FROM attempts WHERE attempts.run_id = runs.run_id AND {HOLDING})
+        AND (schedules.side_by_side OR NOT EXISTS (
+            SELECT 1 FROM runs AS other WHERE other.schedule_id = heads.schedule_id AND other.ended_ms IS NULL
+                AND other.beside = 1 AND other.trigger_id IS NULL))
     WHERE heads.schedule_id IS NOT NULL"""
+_BESIDE: Final = f"""
+    SELECT runs.run_id, runs.namespace, runs.pool,
+        1 + (SELECT COUNT(*) FROM attempts WHERE attempts.run_id = runs.run_id)
+    FROM runs
+    WHERE runs.state = 'Pending' AND runs.beside = 1 AND runs.pool = :pool AND runs.namespace = :namespace
+        AND runs.not_before_ms <= :now_ms AND (runs.closing_ms IS NULL OR runs.closing_ms > :now_ms)
+        AND NOT EXISTS (SELECT 1 FROM attempts WHERE attempts.run_id = runs.run_id AND {HOLDING})
+    ORDER BY runs.not_before_ms, runs.run_id LIMIT :limit"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +100,7 @@ def claimable(db: sqlite3.Connection, served: Served, now_ms: int, walk: Walk) -
         values = {"pool": pool, "namespace": namespace, "after": after, "limit": each, "now_ms": now_ms}
         rows = db.execute(_HEADS, values).fetchall()
         found.update((run_id, Claimable(run_id, *rest)) for _, run_id, *rest in rows if run_id is not None)
+        found.update((row[0], Claimable(*row)) for row in db.execute(_BESIDE, values))
         if len(rows) == each:
             within[pool, namespace] = rows[-1][0]
     return tuple(found.values()), Walk(places[-1] if more else None, within)

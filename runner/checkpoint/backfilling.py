@@ -1,0 +1,73 @@
+"""Backfill: runs for planned instants of the past that nothing is on record of."""
+
+from typing import Any, Final
+
+from runner.checkpoint import queries
+from runner.checkpoint.birth import Birth, planned_run
+from runner.checkpoint.carrying import insert_run
+from runner.checkpoint.commit import Cause, Commit
+from runner.checkpoint.deleting import NO_SUCH_SCHEDULE
+from runner.checkpoint.freezing import FROZEN
+from runner.checkpoint.limits import MAX_WAITING
+from runner.checkpoint.ops import Backfill
+from runner.checkpoint.records import Schedule
+from runner.checkpoint.results import OpResult
+from runner.ids import instant_text
+
+DELETED: Final = "schedule_deleted"
+_RUN: Final = "SELECT 1 FROM runs WHERE schedule_id = ? AND scheduled_for_ms = ?"
+_RANGE: Final = (
+    "SELECT reason, last_ms FROM skips WHERE schedule_id = ? AND first_ms <= ? ORDER BY first_ms DESC LIMIT 1"
+)
+
+
+def backfill(commit: Commit, op: Backfill) -> OpResult:
+    """Make each instant that has no row a Pending run, one after the other behind whatever holds the slot.
+
+    The same uniqueness as for planning: what has a row, lies in a skipped range, was pruned or lost to a restore is left
+    alone and listed. The window of a run counts from now; it counts for no `max_runs`.
+    """
+    schedule = queries.schedule_named(commit.db, op.namespace, op.name)
+    reason = NO_SUCH_SCHEDULE if schedule is None else _refusal(commit, schedule, op)
+    if schedule is None or reason is not None:
+        return OpResult("refused", reason)
+    taken = schedule.slot_run_id is not None
+    made: list[str] = []
+    left: list[dict[str, Any]] = []
+    for at_ms in op.instants:
+        why = left_alone(commit, schedule, at_ms)
+        if why is not None:
+            left.append({"scheduled_for": instant_text(at_ms), "why": why})
+            continue
+        birth = Birth(skipped=None, holds_slot=not taken, closes_from_ms=commit.now_ms)
+        run = planned_run(commit, schedule, at_ms, birth)
+        insert_run(commit, run, Cause(op.operation.principal, "backfill"))
+        made.append(run.run_id)
+        taken = True
+    return OpResult("done", detail={"schedule_id": schedule.schedule_id, "runs": made, "left": left})
+
+
+def left_alone(commit: Commit, schedule: Schedule, at_ms: int) -> str | None:
+    """Return why a past instant gets no run: what is on record of it, or what must never come back; None if it may."""
+    if at_ms <= (schedule.pruned_before_ms or -1):
+        return "pruned"
+    if at_ms <= (commit.head.restored_ms or -1):
+        return "restored"
+    if commit.db.execute(_RUN, (schedule.schedule_id, at_ms)).fetchone() is not None:
+        return "has_run"
+    found = commit.db.execute(_RANGE, (schedule.schedule_id, at_ms)).fetchone()
+    return None if found is None or found[1] < at_ms else str(found[0])
+
+
+def _refusal(commit: Commit, schedule: Schedule, op: Backfill) -> str | None:
+    if schedule.deleted_ms is not None:
+        return DELETED
+    if commit.head.frozen:
+        return FROZEN
+    if op.schedule_revision != schedule.definition_revision:
+        return "stale_plan"
+    if len(op.instants) > MAX_WAITING:
+        return "too_many"
+    if any(later <= earlier for earlier, later in zip(op.instants, op.instants[1:], strict=False)):
+        return "malformed_plan"
+    return "not_yet" if op.instants and op.instants[-1] > min(schedule.watermark_ms, commit.now_ms) else None
