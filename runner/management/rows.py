@@ -5,7 +5,10 @@ from typing import TypedDict
 
 from msgspec import UNSET, UnsetType
 
-from runner.calendar import BadExpression, next_after
+from runner.agenda import has_run_out
+from runner.calendar import BadExpression, next_run, timing_of
+from runner.calendar.local_clock import local_text
+from runner.calendar.zones import zone
 from runner.checkpoint.birth import exit_codes
 from runner.checkpoint.ops import At, Cron, Every, Retry
 from runner.checkpoint.records import Attempt, Event, Run, Schedule, SkipRange
@@ -165,11 +168,17 @@ def _frozen_retry(run: Run) -> RetryForm:
 
 
 def _next(row: Schedule, now_ms: int) -> PlannedForm | None:
+    """Return the next occurrence that runs."""
+    if has_run_out(row):
+        return None
     try:
-        planned = next_after(row.spec.trigger, row.spec.timezone, row.anchor_ms, max(row.watermark_ms, now_ms))
+        planned = next_run(timing_of(row.spec, row.anchor_ms), max(row.watermark_ms, now_ms))
     except BadExpression:
         return None  # accepted under time zone data that this voter does not have; the owner's decides
-    return PlannedForm(instant_text(planned.at_ms), planned.local, planned.rule) if planned else None
+    if planned is None:
+        return None
+    local = local_text(planned.at_ms, zone(row.spec.timezone))
+    return PlannedForm(instant_text(planned.at_ms), local, planned.rule)
 
 
 def _occurrence(run: Run) -> _Occurrence:

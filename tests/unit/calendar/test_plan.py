@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.calendar import Plan, next_after, plan, skip
-from runner.calendar.planning import MAX_COUNTED
-from runner.checkpoint.ops import At, Cron, Every, Missed
+from runner.calendar import Plan, Timing, next_after
+from runner.calendar import plan as plan_of
+from runner.checkpoint.ops import At, CatchUp, Cron, Every, Missed, TriggerSpec
 
+HOURLY = CatchUp()
 MINUTELY = Cron("* * * * *")
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 
@@ -18,6 +19,12 @@ def ms(text: str) -> int:
 
 def missed(first_ms: int, last_ms: int, count: int) -> Missed:
     return Missed(first_ms, last_ms, count, "missed_window")
+
+
+def plan(
+    trigger: TriggerSpec, zone: str, anchor_ms: int, watermark_ms: int, now_ms: int, catch_up: CatchUp = HOURLY
+) -> Plan:
+    return plan_of(Timing(trigger, zone, anchor_ms), catch_up, watermark_ms, now_ms)
 
 
 NOON = ms("2026-01-10T12:00:00Z")
@@ -45,7 +52,7 @@ def test_sixty_seconds_late_is_lateness_and_a_millisecond_more_is_catch_up(trigg
 def test_a_lone_late_instant_runs_within_the_window_of_one_hour() -> None:
     hourly = Cron("0 13 * * *")
     due_ms = NOON + HOUR
-    assert plan(hourly, "UTC", 0, NOON, due_ms + HOUR) == Plan(due_ms + HOUR, (), (due_ms,))
+    assert plan(hourly, "UTC", 0, NOON, due_ms + HOUR) == Plan(due_ms + HOUR, (), (due_ms,), 1)
     assert plan(hourly, "UTC", 0, NOON, due_ms + HOUR + 1) == Plan(due_ms + HOUR + 1, (missed(due_ms, due_ms, 1),), ())
 
 
@@ -54,20 +61,17 @@ def test_a_one_shot_is_due_once_and_within_its_window() -> None:
     assert next_after(once, "UTC", 0, NOON).at_ms == NOON + HOUR
     assert next_after(once, "UTC", 0, NOON + HOUR) is None
     assert plan(once, "UTC", 0, NOON, NOON + HOUR - 1) == Plan(NOON + HOUR - 1, (), ())
-    assert plan(once, "UTC", 0, NOON, NOON + 2 * HOUR) == Plan(NOON + 2 * HOUR, (), (NOON + HOUR,))
+    assert plan(once, "UTC", 0, NOON, NOON + 2 * HOUR) == Plan(NOON + 2 * HOUR, (), (NOON + HOUR,), 1)
     late_ms = NOON + 2 * HOUR + 1
     assert plan(once, "UTC", 0, NOON, late_ms) == Plan(late_ms, (missed(NOON + HOUR, NOON + HOUR, 1),), ())
     assert plan(once, "UTC", 0, NOON + HOUR, late_ms) == Plan(late_ms, (), ())
-    given_up = Missed(NOON + HOUR, NOON + HOUR, 1, "restored")
-    assert skip(once, "UTC", 0, NOON, NOON + HOUR, "restored") == Plan(NOON + HOUR, (given_up,), ())
-    assert skip(once, "UTC", 0, NOON, NOON + HOUR - 1, "restored") == Plan(NOON + HOUR - 1, (), ())
 
 
 def test_of_many_late_instants_only_the_latest_runs() -> None:
     ten_minutely = Cron("*/10 * * * *")
     now_ms = NOON + 45 * MINUTE
     assert plan(ten_minutely, "UTC", 0, NOON, now_ms) == Plan(
-        now_ms, (missed(NOON + 10 * MINUTE, NOON + 30 * MINUTE, 3),), (NOON + 40 * MINUTE,)
+        now_ms, (missed(NOON + 10 * MINUTE, NOON + 30 * MINUTE, 3),), (NOON + 40 * MINUTE,), 1
     )
 
 
@@ -107,20 +111,12 @@ def test_a_clock_that_went_back_plans_nothing() -> None:
     assert plan(MINUTELY, "UTC", 0, NOON, NOON - HOUR) == Plan(NOON, (), ())
 
 
-def test_a_long_absence_of_cron_is_counted_in_bounded_calls() -> None:
-    watermark_ms, now_ms, calls, counted = NOON, NOON + 30 * DAY + 5_000, 0, 0
-    due: tuple[int, ...] = ()
-    while watermark_ms < now_ms:
-        assert due == ()
-        found = plan(MINUTELY, "UTC", 0, watermark_ms, now_ms)
-        assert found.until_ms > watermark_ms
-        assert sum(each.count for each in found.missed) <= MAX_COUNTED
-        counted += sum(each.count for each in found.missed)
-        watermark_ms, due, calls = found.until_ms, found.due, calls + 1
-    assert watermark_ms == now_ms
-    assert due == (NOON + 30 * DAY,)
-    assert counted == 30 * 1440 - 1
-    assert calls == -(-counted // MAX_COUNTED)
+def test_a_long_absence_of_cron_is_counted_in_one_call() -> None:
+    now_ms = NOON + 30 * DAY + 5_000
+    found = plan(MINUTELY, "UTC", 0, NOON, now_ms)
+    assert found.due == (now_ms - 5_000,)
+    assert found.missed == (missed(NOON + MINUTE, NOON + 30 * DAY - MINUTE, 30 * 1440 - 1),)
+    assert (found.until_ms, found.caught_up) == (now_ms, 0)
 
 
 TRIGGERS = st.one_of(

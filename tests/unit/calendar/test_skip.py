@@ -2,11 +2,17 @@
 
 import pytest
 
-from runner.calendar import plan, skip
-from runner.calendar.planning import MAX_COUNTED
-from runner.checkpoint.ops import Cron, Every, Missed
+from runner.calendar import Plan, Timing
+from runner.calendar import skip as skip_of
+from runner.calendar.planning import LONGEST_LOOK_MS, MAX_COUNTED, Unrun
+from runner.checkpoint.ops import AnyOf, Cron, Every, Missed, TriggerSpec
+from tests.unit.calendar.test_plan import plan
 
 MINUTE_MS, HOUR_MS = 60_000, 3_600_000
+
+
+def skip(trigger: TriggerSpec, zone: str, anchor_ms: int, watermark_ms: int, until_ms: int, reason: Unrun) -> Plan:
+    return skip_of(Timing(trigger, zone, anchor_ms), watermark_ms, until_ms, reason)
 
 
 def test_every_instant_of_an_interval_is_counted_without_walking_it() -> None:
@@ -27,13 +33,18 @@ def test_the_same_instants_as_plan_sees_and_none_twice() -> None:
     assert missed.last_ms < after.due[0]
 
 
-def test_a_cron_that_fired_often_is_taken_in_bounded_steps() -> None:
-    trigger = Cron("* * * * *")
+def test_what_has_to_be_walked_over_is_taken_in_bounded_steps() -> None:
+    union = AnyOf((Cron("* * * * *"), Cron("*/2 * * * *")))
     until_ms = (MAX_COUNTED + 10) * MINUTE_MS
-    first = skip(trigger, "UTC", 0, 0, until_ms, "restored")
+    first = skip(union, "UTC", 0, 0, until_ms, "restored")
     assert (first.missed[0].count, first.until_ms) == (MAX_COUNTED, MAX_COUNTED * MINUTE_MS)
-    rest = skip(trigger, "UTC", 0, first.until_ms, until_ms, "restored")
+    rest = skip(union, "UTC", 0, first.until_ms, until_ms, "restored")
     assert (rest.missed[0].first_ms, rest.missed[0].count, rest.until_ms) == (first.until_ms + MINUTE_MS, 10, until_ms)
+
+
+def test_years_are_counted_in_bounded_steps() -> None:
+    first = skip(Cron("* * * * *"), "UTC", 0, 0, 3 * LONGEST_LOOK_MS, "restored")
+    assert (first.until_ms, first.missed[0].count) == (LONGEST_LOOK_MS, LONGEST_LOOK_MS // MINUTE_MS)
 
 
 @pytest.mark.parametrize("trigger", [Every(60), Cron("* * * * *")])

@@ -342,8 +342,8 @@ async def test_a_long_list_of_schedules_is_worked_out_in_slices(monkeypatch: pyt
         looked.append(None)
         return original(*asked)
 
-    original = rows.next_after
-    monkeypatch.setattr(rows, "next_after", counted)
+    original = rows.next_run
+    monkeypatch.setattr(rows, "next_run", counted)
     beats: list[int] = []
 
     def beat() -> None:

@@ -31,8 +31,8 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[None]:
         looked.append(None)
         return original(*asked)
 
-    original = agenda.next_after
-    monkeypatch.setattr(agenda, "next_after", counted)
+    original = agenda.next_occurrence
+    monkeypatch.setattr(agenda, "next_occurrence", counted)
     return looked
 
 
