@@ -31,7 +31,8 @@ LIMIT: Final = 500
 
 def run(folder: Path, pulses: int) -> None:
     """Print both for each size."""
-    rows, least = [], (0.0, 0.0)
+    rows: list[tuple[str, ...]] = []
+    least = (0.0, 0.0)
     for size in SIZES:
         path = folder / f"schedules-{size}.db"
         with closing(open_writer(path, "NORMAL", create=True)) as db:
