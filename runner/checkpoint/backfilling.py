@@ -39,7 +39,7 @@ def backfill(commit: Commit, op: Backfill) -> OpResult:
         if why is not None:
             left.append({"scheduled_for": instant_text(at_ms), "why": why})
             continue
-        birth = Birth(skipped=None, holds_slot=not taken, closes_from_ms=commit.now_ms)
+        birth = Birth(skipped=None, holds_slot=not taken, counts_from_ms=commit.now_ms)
         run = planned_run(commit, schedule, at_ms, birth)
         insert_run(commit, run, Cause(op.operation.principal, "backfill"))
         made.append(run.run_id)
