@@ -25,7 +25,8 @@ def backfill(commit: Commit, op: Backfill) -> OpResult:
     """Make each instant that has no row a Pending run, one after the other behind whatever holds the slot.
 
     The same uniqueness as for planning: what has a row, lies in a skipped range, was pruned or lost to a restore is left
-    alone and listed. The window of a run counts from now; it counts for no `max_runs`.
+    alone and listed. Later than the watermark nothing is backfilled: a range that is planned then would count it again.
+    The window and the deadline of a run count from now; it counts for no `max_runs`.
     """
     schedule = queries.schedule_named(commit.db, op.namespace, op.name)
     reason = NO_SUCH_SCHEDULE if schedule is None else _refusal(commit, schedule, op)
@@ -49,9 +50,9 @@ def backfill(commit: Commit, op: Backfill) -> OpResult:
 
 def left_alone(commit: Commit, schedule: Schedule, at_ms: int) -> str | None:
     """Return why a past instant gets no run: what is on record of it, or what must never come back; None if it may."""
-    if at_ms <= (schedule.pruned_before_ms or -1):
+    if schedule.pruned_before_ms is not None and at_ms <= schedule.pruned_before_ms:
         return "pruned"
-    if at_ms <= (commit.head.restored_ms or -1):
+    if commit.head.restored_ms is not None and at_ms <= commit.head.restored_ms:
         return "restored"
     if commit.db.execute(_RUN, (schedule.schedule_id, at_ms)).fetchone() is not None:
         return "has_run"
@@ -70,4 +71,6 @@ def _refusal(commit: Commit, schedule: Schedule, op: Backfill) -> str | None:
         return "too_many"
     if any(later <= earlier for earlier, later in zip(op.instants, op.instants[1:], strict=False)):
         return "malformed_plan"
+    if op.instants and op.instants[0] < 0:
+        return "out_of_range"  # a run id tells time from 1970 on
     return "not_yet" if op.instants and op.instants[-1] > min(schedule.watermark_ms, commit.now_ms) else None
