@@ -1,5 +1,7 @@
 """Backfill: runs for planned instants of the past that nothing is on record of."""
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, Final
 
 from runner.checkpoint import queries
@@ -67,10 +69,14 @@ def _refusal(commit: Commit, schedule: Schedule, op: Backfill) -> str | None:
         return FROZEN
     if op.schedule_revision != schedule.definition_revision:
         return "stale_plan"
-    if len(op.instants) > MAX_WAITING:
+    return _fault(op.instants, min(schedule.watermark_ms, commit.now_ms))
+
+
+def _fault(instants: Sequence[int], planned_ms: int) -> str | None:
+    if len(instants) > MAX_WAITING:
         return "too_many"
-    if any(later <= earlier for earlier, later in zip(op.instants, op.instants[1:], strict=False)):
+    if any(later <= earlier for earlier, later in pairwise(instants)):
         return "malformed_plan"
-    if op.instants and op.instants[0] < 0:
+    if any(at_ms < 0 for at_ms in instants):
         return "out_of_range"  # a run id tells time from 1970 on
-    return "not_yet" if op.instants and op.instants[-1] > min(schedule.watermark_ms, commit.now_ms) else None
+    return "not_yet" if any(at_ms > planned_ms for at_ms in instants) else None
