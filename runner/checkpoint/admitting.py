@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from runner.checkpoint import attempt as attempts_of
 from runner.checkpoint import attempt_words as words
-from runner.checkpoint import queries
+from runner.checkpoint import lines, queries
 from runner.checkpoint import run as runs_of
 from runner.checkpoint.attempt_words import Denied, Granted, PermitExists
 from runner.checkpoint.carrying import carry, put_attempt, run_with_case
@@ -73,7 +73,7 @@ def claim(commit: Commit, op: ClaimOp) -> OpResult:
         return OpResult("claimed", again=True)
     after, standing = runs_of.step(case, runs_of.Start(claimed), now_ms=commit.now_ms)
     assert standing is not None, "a Pending run can start"
-    if not run.holds_slot:
+    if not run.holds_slot and not run.beside:
         commit.take_slot(run.schedule_id, run.run_id)
         run = replace(run, holds_slot=True)
     carry(commit, run, case, after, Cause(commit.voter, "claim", f"{op.worker}/{op.incarnation}"))
@@ -147,12 +147,11 @@ def _claim_facts(commit: Commit, run: Run, case: runs_of.Case, op: ClaimOp) -> w
 
 
 def _has_its_turn(commit: Commit, run: Run) -> bool:
-    """Return whether the slot is this run's or free, and nothing runs beside it that an earlier policy allowed."""
-    found = "SELECT slot_run_id, side_by_side FROM schedules WHERE schedule_id = ?"
-    slot_run_id, side_by_side = commit.db.execute(found, (run.schedule_id,)).fetchone()
-    if slot_run_id not in {None, run.run_id}:
-        return False
-    return bool(side_by_side) or not queries.open_beside(commit.db, run.schedule_id, planned=True)
+    """Return whether the slot is this run's or free, and there is room for it beside what runs beside the slot."""
+    found = "SELECT slot_run_id, beside_limit FROM schedules WHERE schedule_id = ?"
+    slot_run_id, limit = commit.db.execute(found, (run.schedule_id,)).fetchone()
+    has_slot = slot_run_id in {None, run.run_id}
+    return has_slot and lines.count_beside(commit.db, run.schedule_id) < int(limit)
 
 
 def _set(names: tuple[str, ...] | None) -> frozenset[str] | None:

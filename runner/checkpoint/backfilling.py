@@ -1,6 +1,8 @@
 """Backfill: runs for planned instants of the past that nothing is on record of."""
 
 import sqlite3
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
 from runner.checkpoint import queries
@@ -26,7 +28,8 @@ def backfill(commit: Commit, op: Backfill) -> OpResult:
     """Make each instant that has no row a Pending run, one after the other behind whatever holds the slot.
 
     The same uniqueness as for planning: what has a row, lies in a skipped range, was pruned or lost to a restore is left
-    alone and listed. The window of a run counts from now; it counts for no `max_runs`.
+    alone and listed. Later than the watermark nothing is backfilled: a range that is planned then would count it again.
+    The window and the deadline of a run count from now; it counts for no `max_runs`.
     """
     schedule = queries.schedule_named(commit.db, op.namespace, op.name)
     reason = NO_SUCH_SCHEDULE if schedule is None else _refusal(commit, schedule, op)
@@ -40,7 +43,7 @@ def backfill(commit: Commit, op: Backfill) -> OpResult:
         if why is not None:
             left.append((at_ms, why))
             continue
-        birth = Birth(skipped=None, holds_slot=not taken, closes_from_ms=commit.now_ms)
+        birth = Birth(skipped=None, holds_slot=not taken, counts_from_ms=commit.now_ms)
         run = planned_run(commit, schedule, at_ms, birth)
         insert_run(commit, run, Cause(op.operation.principal, "backfill"))
         made.append(run.run_id)
@@ -51,9 +54,9 @@ def backfill(commit: Commit, op: Backfill) -> OpResult:
 
 def left_alone(db: sqlite3.Connection, head: Head, schedule: Schedule, at_ms: int) -> str | None:
     """Return why a past instant gets no run: what is on record of it, or what must never come back; None if it may."""
-    if at_ms <= (schedule.pruned_before_ms or -1):
+    if schedule.pruned_before_ms is not None and at_ms <= schedule.pruned_before_ms:
         return "pruned"
-    if at_ms <= (head.restored_ms or -1):
+    if head.restored_ms is not None and at_ms <= head.restored_ms:
         return "restored"
     if db.execute(_RUN, (schedule.schedule_id, at_ms)).fetchone() is not None:
         return "has_run"
@@ -68,8 +71,15 @@ def _refusal(commit: Commit, schedule: Schedule, op: Backfill) -> str | None:
         return FROZEN
     if op.schedule_revision != schedule.definition_revision:
         return "stale_plan"
-    if len(op.instants) + len(op.unplanned) > MAX_WAITING:
+    planned_ms = min(schedule.watermark_ms, commit.now_ms)
+    return _fault(op.instants, planned_ms) or _fault([each.at_ms for each in op.unplanned], planned_ms)
+
+
+def _fault(instants: Sequence[int], planned_ms: int) -> str | None:
+    if len(instants) > MAX_WAITING:
         return "too_many"
-    if any(later <= earlier for earlier, later in zip(op.instants, op.instants[1:], strict=False)):
+    if any(later <= earlier for earlier, later in pairwise(instants)):
         return "malformed_plan"
-    return "not_yet" if op.instants and op.instants[-1] > min(schedule.watermark_ms, commit.now_ms) else None
+    if any(at_ms < 0 for at_ms in instants):
+        return "out_of_range"  # a run id tells time from 1970 on
+    return "not_yet" if any(at_ms > planned_ms for at_ms in instants) else None

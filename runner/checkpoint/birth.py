@@ -20,21 +20,26 @@ class Birth:
         skipped: why it is on record and does not run, or None: it is Pending.
         holds_slot: it takes its schedule's overlap slot.
         beside: it runs beside that slot.
+        apart: beside it, and counted by nothing.
         caught_up: the policy that lets it run although it is late, or None.
         start_ms: when it may start, where jitter delays it; None for at once.
-        closes_from_ms: from when its window counts; None for from its instant.
+        counts_from_ms: from when its window and its deadline count; None for from its instant.
     """
 
     skipped: str | None
     holds_slot: bool
     beside: bool = False
+    apart: bool = False
     caught_up: str | None = None
     start_ms: int | None = None
-    closes_from_ms: int | None = None
+    counts_from_ms: int | None = None
 
 
 def window_ms(spec: ScheduleSpec) -> int:
-    """Return how late an occurrence may still be launched for the first time: the catch-up window, milliseconds."""
+    """Return how late an occurrence may still be launched for the first time, milliseconds; exactly as late still may.
+
+    It is the catch-up window, but never less than the lateness that is no catch-up.
+    """
     return max(spec.catch_up.window_s * 1000, LATENESS_MS)
 
 
@@ -68,6 +73,7 @@ def _run(
     spec, retry = schedule.spec, schedule.spec.retry
     lasts_s = spec.delivery_deadline_s
     skipped = birth.skipped is not None
+    from_ms = at_ms if birth.counts_from_ms is None else birth.counts_from_ms
     return Run(
         run_id=run_id(commit.head.cluster_id, schedule.schedule_id, occurrence, at_ms),
         schedule_id=schedule.schedule_id,
@@ -89,12 +95,13 @@ def _run(
         on_exit_codes=None if retry.on_exit_codes is None else ",".join(map(str, retry.on_exit_codes)),
         on_unknown=spec.on_unknown,
         not_before_ms=at_ms if birth.start_ms is None else birth.start_ms,
-        closes_ms=(at_ms if birth.closes_from_ms is None else birth.closes_from_ms) + window_ms(spec),
-        deadline_ms=None if lasts_s is None else at_ms + lasts_s * 1_000,
+        closes_ms=from_ms + window_ms(spec) + 1,  # the first millisecond that is too late
+        deadline_ms=None if lasts_s is None else from_ms + lasts_s * 1_000,
         reopened_after=0,
         cancelled=False,
         closed=skipped,
         beside=birth.beside,
+        apart=birth.apart,
         caught_up=birth.caught_up,
         holds_slot=birth.holds_slot,
         created_ms=commit.now_ms,

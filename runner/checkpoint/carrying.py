@@ -1,5 +1,7 @@
 """Carries decisions of the pure run table to the rows, and hands the overlap slot on; decides nothing itself."""
 
+# ruff: noqa: S608 -- statements are put together from constants of this package; values are always bound
+
 from dataclasses import replace
 from typing import Final
 
@@ -10,13 +12,13 @@ from runner.checkpoint.commit import Cause, Commit
 from runner.checkpoint.pause import pause_ms
 from runner.checkpoint.records import Attempt, Run, RunState
 from runner.checkpoint.run import Case, Standing
+from runner.checkpoint.schema import IN_LINE
 
 # What is uncertain without the slot (a restore leaves such runs) may be alive: it comes before what may be launched.
 _NEXT_IN_LINE: Final = (
-    "SELECT run_id FROM runs WHERE schedule_id = ? AND ended_ms IS NULL AND beside = 0"
-    " ORDER BY state = 'Pending', run_id LIMIT 1"
+    f"SELECT run_id FROM runs WHERE schedule_id = ? AND {IN_LINE} ORDER BY state = 'Pending', run_id LIMIT 1"
 )
-_INSERT_RUN: Final = f"INSERT INTO runs VALUES ({', '.join('?' * 31)})"  # noqa: S608 -- only question marks
+_INSERT_RUN: Final = f"INSERT INTO runs VALUES ({', '.join('?' * 32)})"
 _UPDATE_RUN: Final = (
     "UPDATE runs SET state = ?, reason = ?, not_before_ms = ?, closing_ms = ?, cancelled = ?, closed = ?,"
     " ended_ms = ?, revision = ? WHERE run_id = ?"
@@ -47,7 +49,7 @@ def insert_run(commit: Commit, run: Run, cause: Cause) -> None:
         *(run.pool, run.digest, run.attempts_allowed, run.backoff_ms, run.factor_milli, run.max_backoff_ms),
         *(run.on_exit_codes, run.on_unknown, run.not_before_ms, run.closes_ms, run.deadline_ms, run.reopened_after),
         closing_ms,
-        *(run.cancelled, run.closed, run.beside, run.caught_up, run.created_ms, run.ended_ms, run.revision),
+        *(run.cancelled, run.closed, run.beside, run.apart, run.caught_up, run.created_ms, run.ended_ms, run.revision),
     )
     commit.db.execute(_INSERT_RUN, values)
     commit.note(f"run:{run.run_id}")

@@ -1,5 +1,6 @@
 """What the calendar planned becomes runs and skips: each planned instant once, whoever proposes it how often."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import merge
@@ -14,10 +15,9 @@ from runner.checkpoint.overlap import Place, Turn, Way, make_way, turn_of
 from runner.checkpoint.queries import schedule as schedule_of
 from runner.checkpoint.records import RunState, Schedule
 from runner.checkpoint.results import OpResult
+from runner.checkpoint.run import MISSED_WINDOW
 from runner.ids import instant_text
 
-MAX_RANGES: Final = 2_000
-MAX_DUE: Final = 2_000
 _EXISTS: Final = "SELECT 1 FROM runs WHERE schedule_id = ? AND scheduled_for_ms = ?"
 
 
@@ -57,10 +57,11 @@ def materialise(commit: Commit, op: Materialise) -> OpResult:
     reason = _refusal(commit, schedule, op)
     if reason is not None:
         return OpResult("refused", reason, detail={"watermark_ms": schedule.watermark_ms})
-    turn, way = _turn(commit, schedule, op)
-    planning = _Planning(schedule, turn, schedule.tail_skip_ms, schedule.planned_runs)
+    planning = _Planning(schedule, turn_of(commit, schedule), schedule.tail_skip_ms, schedule.planned_runs)
+    way = _make_way(commit, planning, op)
     made: list[str] = []
-    overlapped = missed = 0
+    skipped: Counter[str] = Counter(overlap=0)
+    missed = 0
     for each in _in_order(op):
         if planning.has_run_out:
             break
@@ -73,24 +74,26 @@ def materialise(commit: Commit, op: Materialise) -> OpResult:
                 made.append(_make(commit, planning, each, place))
             else:
                 _skip(commit, planning, (each.at_ms, each.at_ms, 1), place.skipped)
-                overlapped += 1
+                skipped[place.skipped] += 1
     commit.db.execute(
         "UPDATE schedules SET watermark_ms = ?, tail_skip_ms = ?, planned_runs = ?, revision = ? WHERE schedule_id = ?",
         (op.until_ms, planning.tail_skip_ms, planning.planned_runs, commit.revision, op.schedule_id),
     )
     commit.note(f"schedule:{op.schedule_id}")
-    detail: dict[str, Any] = {"runs": made, "overlap": overlapped, "missed": missed}
+    detail: dict[str, Any] = {"runs": made, **skipped, "missed": missed}
     return OpResult("done", detail=detail if way is None else detail | way.detail)
 
 
-def _turn(commit: Commit, schedule: Schedule, op: Materialise) -> tuple[Turn, Way | None]:
-    """Return how the batch finds its schedule's slot; where the policy says so, way is made for it first."""
-    turn = turn_of(commit, schedule)
-    due = [at_ms for at_ms in op.due if not _exists(commit, op.schedule_id, at_ms)]
-    if not due or not turn.stops_others:
-        return turn, None
-    way = make_way(commit, schedule, commit.voter, f"{instant_text(due[0])} fell due")
-    return turn.cleared(way), way
+def _make_way(commit: Commit, planning: _Planning, op: Materialise) -> Way | None:
+    """Make way for the batch where the policy says so; None where nothing of it runs, or nothing is in its way."""
+    if planning.has_run_out or not planning.turn.stops_others:
+        return None
+    first_ms = next((at_ms for at_ms in op.due if not _exists(commit, op.schedule_id, at_ms)), None)
+    if first_ms is None:
+        return None
+    way = make_way(commit, planning.schedule, commit.voter, f"{instant_text(first_ms)} fell due")
+    planning.turn = planning.turn.cleared(way)
+    return way
 
 
 def _exists(commit: Commit, schedule_id: str, instant_ms: int) -> bool:
@@ -124,8 +127,8 @@ def _bar(commit: Commit, schedule: Schedule, op: Materialise) -> str | None:
     """Return what keeps this stretch of time from being planned as the plan says, if anything does."""
     if schedule.pruned_before_ms is not None and op.after_ms < schedule.pruned_before_ms:
         return "pruned"
-    if commit.head.frozen and (op.due or any(missed.reason != FROZEN for missed in op.missed)):
-        return FROZEN  # an edit still puts on record what it keeps from running
+    if commit.head.frozen and (op.due or any(missed.reason == MISSED_WINDOW for missed in op.missed)):
+        return FROZEN  # an edit still puts on record what it keeps from running, and what would run at no time
     if op.due and commit.head.restored_ms is not None and op.due[0] <= commit.head.restored_ms:
         return "restored"
     return None
@@ -133,9 +136,7 @@ def _bar(commit: Commit, schedule: Schedule, op: Materialise) -> str | None:
 
 def _can_be_meant(schedule: Schedule, op: Materialise) -> bool:
     """Return whether every instant lies in (after, until], each later than the one before it, and starts in its time."""
-    if len(op.missed) > MAX_RANGES or len(op.due) > MAX_DUE or not 0 <= op.caught_up <= len(op.due):
-        return False
-    if op.starts_ms and len(op.starts_ms) != len(op.due):
+    if not 0 <= op.caught_up <= len(op.due) or (op.starts_ms and len(op.starts_ms) != len(op.due)):
         return False
     longest_ms = schedule.spec.jitter_ms
     if not all(0 <= start_ms - at_ms <= longest_ms for at_ms, start_ms in zip(op.due, op.starts_ms, strict=False)):

@@ -3,15 +3,15 @@
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from runner.checkpoint import queries
+from runner.checkpoint import lines, queries
 from runner.checkpoint import run as runs_of
 from runner.checkpoint.carrying import carry, run_with_case
 from runner.checkpoint.commit import Cause, Commit
-from runner.checkpoint.ops import Overlap
+from runner.checkpoint.ops import Overlap, ScheduleSpec
 from runner.checkpoint.records import RunState, Schedule
 
-OVERLAP: Final = "overlap"
-QUEUE_FULL: Final = "queue_full"
+QUEUE_ONE: Final = "queue_one"
+QUEUE_ALL: Final = "queue_all"
 CANCEL_PREVIOUS: Final = "cancel_previous"
 ALLOW: Final = "allow"
 DEFAULT_CONCURRENT: Final = 10
@@ -24,6 +24,7 @@ class Place:
 
     holds_slot: bool = False
     beside: bool = False
+    apart: bool = False
     skipped: Literal["overlap", "queue_full"] | None = None
 
 
@@ -33,14 +34,16 @@ class Turn:
 
     Attributes:
         policy: what becomes of one that meets a run of an earlier batch.
+        room: how many may wait for a run of an earlier batch.
+        most: for `allow`: how many may go on at once, the one with the slot among them.
         taken: a run has the slot, of this batch or an earlier one.
-        held: a run of an earlier batch has it, or runs beside it although the policy does not allow that any more.
-        waiting: runs in line behind it.
-        beside: open runs beside it.
+        held: runs of an earlier batch are in the way, with the slot or beside it; never under `allow`.
+        waiting: runs that wait for those.
+        beside: open runs beside the slot.
     """
 
     policy: Overlap
-    queue_limit: int
+    room: int
     most: int
     taken: bool
     held: bool
@@ -53,8 +56,8 @@ class Turn:
         return self.held and self.policy == CANCEL_PREVIOUS
 
     def cleared(self, way: "Way") -> "Turn":
-        """Return the same once way was made."""
-        return replace(self, taken=way.slot_run_id is not None, held=False, waiting=0)
+        """Return the same once way was made: the batch waits for what still holds the slot, none of it is skipped."""
+        return replace(self, taken=way.slot_run_id is not None, held=False)
 
     def place(self, *, caught_up: bool) -> Place:
         """Give the next occurrence its place.
@@ -67,32 +70,35 @@ class Turn:
                 return Place(skipped="overlap")
             self.beside += 1
             return Place(beside=True)
-        if self.held and self.policy != ALLOW:
-            full = {"queue_one": 1, "queue_all": self.queue_limit}.get(self.policy, 0)
-            if self.waiting >= full:
-                return Place(skipped="queue_full" if self.policy == "queue_all" else "overlap")
-        if self.taken:
+        if self.held:
+            if self.waiting >= self.room:
+                return Place(skipped="queue_full" if self.policy == QUEUE_ALL else "overlap")
             self.waiting += 1
-            return Place()
-        self.taken = True
-        return Place(holds_slot=True)
+        found_free, self.taken = not self.taken, True
+        return Place(holds_slot=found_free)
 
 
 def turn_of(commit: Commit, schedule: Schedule) -> Turn:
     """Return how a batch that falls due now finds its schedule's slot."""
-    spec, slot = schedule.spec, schedule.slot_run_id
-    line = queries.line(commit.db, schedule.schedule_id)
-    beside = queries.open_beside(commit.db, schedule.schedule_id)
-    planned_beside = queries.open_beside(commit.db, schedule.schedule_id, planned=True)
-    return Turn(
-        policy=spec.overlap,
-        queue_limit=spec.queue_limit,
-        most=spec.max_concurrent or DEFAULT_CONCURRENT,
-        taken=slot is not None,
-        held=slot is not None or (spec.overlap != ALLOW and bool(planned_beside)),
-        waiting=sum(run_id != slot for run_id in line),
-        beside=len(beside),
-    )
+    spec, slot_run_id = schedule.spec, schedule.slot_run_id
+    beside = lines.count_beside(commit.db, schedule.schedule_id)
+    taken = slot_run_id is not None
+    held = spec.overlap != ALLOW and (taken or beside > 0)
+    room = {QUEUE_ONE: 1, QUEUE_ALL: spec.queue_limit}.get(spec.overlap, 0)
+    waiting = lines.count_in_line(commit.db, schedule.schedule_id, room) if held and room else 0
+    if held and beside and slot_run_id is not None and _is_pending(commit, slot_run_id):
+        waiting += 1  # with the slot it is the next, and waits for those beside it like the others
+    return Turn(spec.overlap, room, beside_limit(spec), taken, held, waiting, beside)
+
+
+def beside_limit(spec: ScheduleSpec) -> int:
+    """Return how many runs beside the slot are too many for the run with the slot to be launched."""
+    return (spec.max_concurrent or DEFAULT_CONCURRENT) if spec.overlap == ALLOW else 1
+
+
+def _is_pending(commit: Commit, run_id: str) -> bool:
+    found = commit.db.execute("SELECT state = 'Pending' FROM runs WHERE run_id = ?", (run_id,)).fetchone()
+    return bool(found[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +137,10 @@ def make_way(commit: Commit, schedule: Schedule, actor: str, why: str) -> Way:
     cause = f"{CANCEL_PREVIOUS}: {why}"
     holder = schedule.slot_run_id
     # The line first: else the holder's end would pass the slot to one that is displaced a moment later.
-    line = [run_id for run_id in queries.line(commit.db, schedule.schedule_id) if run_id != holder]
+    line = [run_id for run_id in lines.line(commit.db, schedule.schedule_id) if run_id != holder]
     displaced = [run_id for run_id in line if _displace(commit, run_id, Cause(actor, "displace", cause))]
     cancelled: list[str] = []
-    beside = queries.open_beside(commit.db, schedule.schedule_id, planned=True)
+    beside = lines.open_beside(commit.db, schedule.schedule_id)
     for open_run in (*beside, *(() if holder is None else (holder,))):
         if _displace(commit, open_run, Cause(actor, "displace", cause)):
             displaced.append(open_run)

@@ -100,22 +100,6 @@ def open_runs(db: sqlite3.Connection, schedule_id: str) -> int:
     return count
 
 
-def line(db: sqlite3.Connection, schedule_id: str) -> list[str]:
-    """Return the Pending runs of a schedule that have its slot or wait for it, oldest first."""
-    pending = (
-        "SELECT run_id FROM runs WHERE schedule_id = ? AND ended_ms IS NULL AND state = 'Pending' AND beside = 0"
-        " ORDER BY run_id"
-    )
-    return [row[0] for row in db.execute(pending, (schedule_id,))]
-
-
-def open_beside(db: sqlite3.Connection, schedule_id: str, *, planned: bool = False) -> list[str]:
-    """Return the runs beside a schedule's slot that have not ended, oldest first; all, or planned ones only."""
-    found = "SELECT run_id FROM runs WHERE schedule_id = ? AND ended_ms IS NULL AND beside = 1"
-    only = " AND trigger_id IS NULL" if planned else ""
-    return [row[0] for row in db.execute(f"{found}{only} ORDER BY run_id", (schedule_id,))]
-
-
 def slot_of(db: sqlite3.Connection, schedule_id: str) -> str | None:
     """Return the run that holds a schedule's overlap slot, or None."""
     held: str | None = db.execute("SELECT slot_run_id FROM schedules WHERE schedule_id = ?", (schedule_id,)).fetchone()[

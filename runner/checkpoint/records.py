@@ -124,6 +124,7 @@ class Run:
         cancelled: a cancel was committed.
         closed: its closing instant was committed as passed.
         beside: it runs beside its schedule's slot: it neither takes it nor waits for it.
+        apart: beside, and no overlap rule counts it: somebody triggered it to run whatever else is open.
         caught_up: the catch-up policy that let it run although it was late; None if it was in time.
         holds_slot: it owns its schedule's overlap slot.
     """
@@ -159,6 +160,7 @@ class Run:
     created_ms: int
     ended_ms: int | None
     revision: int
+    apart: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,16 @@ from runner.checkpoint.ops import Redeliver
 from runner.checkpoint.results import OpResult
 from runner.ids import instant_text
 
-_REOPEN: Final = "UPDATE runs SET closes_ms = ?, deadline_ms = ?, reopened_after = ? WHERE run_id = ?"
+_REOPEN: Final = (
+    "UPDATE runs SET closes_ms = ?, deadline_ms = ?, reopened_after = ?, beside = 0, apart = 0 WHERE run_id = ?"
+)
 
 
 def redeliver(commit: Commit, op: Redeliver) -> OpResult:
     """Reopen a Failed delivery until a new deadline; its attempts so far count no more against its retries.
 
     It takes its schedule's slot if that is free, else it waits in line, where run ids order: as the oldest it comes
-    before the others.
+    before the others. So does one that ran beside the slot: its place there was given up when it failed.
     """
     found = run_with_case(commit, op.run_id)
     if found is None:
@@ -33,12 +35,17 @@ def redeliver(commit: Commit, op: Redeliver) -> OpResult:
     if standing is None:
         return OpResult("refused", "illegal_move", detail=state)
     reopened = replace(
-        run, closes_ms=after.closes_ms, deadline_ms=after.deadline_ms, reopened_after=after.reopened_after
+        run,
+        closes_ms=after.closes_ms,
+        deadline_ms=after.deadline_ms,
+        reopened_after=after.reopened_after,
+        beside=False,
+        apart=False,
     )
     commit.db.execute(_REOPEN, (after.closes_ms, after.deadline_ms, after.reopened_after, op.run_id))
     schedule = queries.schedule(commit.db, run.schedule_id)
     assert schedule is not None, "a run's schedule stays, as a tombstone at least"
-    if schedule.slot_run_id is None and not run.beside:
+    if schedule.slot_run_id is None:
         commit.take_slot(run.schedule_id, op.run_id)
         reopened = replace(reopened, holds_slot=True)
     why = f"until {instant_text(op.deadline_ms)}"

@@ -28,7 +28,9 @@ def schedule_of(row: Sequence[Any]) -> Schedule:
     return Schedule(_spec_decoder.decode(spec), schedule_id, bool(enabled), *rest)
 
 
-_FLAGS: Final = frozenset({"unresolved", "superseded", "won", "fenced", "cancelled", "closed", "beside", "holds_slot"})
+_FLAGS: Final = frozenset(
+    {"unresolved", "superseded", "won", "fenced", "cancelled", "closed", "beside", "apart", "holds_slot"}
+)
 _ATTEMPT_FLAGS: Final = tuple(at for at, field in enumerate(fields(Attempt)) if field.name in _FLAGS)
 _RUN_FLAGS: Final = tuple(at for at, field in enumerate(fields(Run)) if field.name in _FLAGS)
 _ATTEMPT_STATE: Final = next(at for at, field in enumerate(fields(Attempt)) if field.name == "state")

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from runner.checkpoint import arming, queries
+from runner.checkpoint import arming, overlap, queries
 from runner.checkpoint.birth import Birth, manual_run
 from runner.checkpoint.carrying import insert_run
 from runner.checkpoint.commit import Cause, Commit
@@ -15,7 +15,7 @@ from runner.checkpoint.deleting import NO_SUCH_SCHEDULE
 from runner.checkpoint.freezing import FROZEN
 from runner.checkpoint.limits import MAX_JITTER_MS, MAX_POOLS, MAX_SCHEDULES, MAX_WAITING, MAX_WINDOW_S
 from runner.checkpoint.ops import Apply, Every, PoolSpec, ScheduleSpec, SetEnabled, Trigger
-from runner.checkpoint.overlap import ALLOW, Place, make_way, turn_of
+from runner.checkpoint.overlap import Place, make_way, turn_of
 from runner.checkpoint.payload import MAX_TARGET_BYTES, digest_of, forget_unused, keep, target_bytes
 from runner.checkpoint.records import Schedule
 from runner.checkpoint.results import OpResult
@@ -28,11 +28,11 @@ UNKNOWN_POOL: Final = "unknown_pool"
 _NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?")
 _INSERT_SCHEDULE: Final = (
     "INSERT INTO schedules (schedule_id, namespace, name, spec, digest,"
-    " side_by_side, definition_revision, watermark_ms, anchor_ms, revision, enabled)"
+    " beside_limit, definition_revision, watermark_ms, anchor_ms, revision, enabled)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)"
 )
 _UPDATE_SCHEDULE: Final = (
-    "UPDATE schedules SET spec = ?, digest = ?, side_by_side = ?, definition_revision = ?,"
+    "UPDATE schedules SET spec = ?, digest = ?, beside_limit = ?, definition_revision = ?,"
     " watermark_ms = ?, anchor_ms = ?, revision = ?, tail_skip_ms = NULL,"
     # What was deleted comes back as a new one would: enabled, and with all its runs ahead. Any other keeps both.
     " planned_runs = CASE WHEN deleted_ms IS NULL THEN planned_runs ELSE 0 END,"
@@ -105,8 +105,8 @@ def trigger(commit: Commit, op: Trigger) -> OpResult:
     used = "SELECT run_id FROM runs WHERE schedule_id = ? AND trigger_id = ?"
     if commit.db.execute(used, (schedule.schedule_id, key)).fetchone() is not None:
         return OpResult("refused", "trigger_exists")
-    place, told = (Place(beside=True), {}) if op.beside else _place(commit, schedule, op)
-    birth = Birth(skipped=place.skipped, holds_slot=place.holds_slot, beside=place.beside)
+    place, told = (Place(beside=True, apart=True), {}) if op.beside else _place(commit, schedule, op)
+    birth = Birth(skipped=place.skipped, holds_slot=place.holds_slot, beside=place.beside, apart=place.apart)
     run = manual_run(commit, schedule, key, birth)
     insert_run(commit, run, Cause(op.operation.principal, "trigger", run.reason))
     detail: dict[str, Any] = {"run_id": run.run_id, "state": run.state.value, "reason": run.reason}
@@ -222,7 +222,7 @@ def _write_schedule(commit: Commit, spec: ScheduleSpec, stored: Schedule | None,
     keeps_anchor = stored is not None and stored.deleted_ms is None and stored.spec.trigger == spec.trigger
     keeps_anchor = keeps_anchor and isinstance(spec.trigger, Every)
     anchor_ms = stored.anchor_ms if stored is not None and keeps_anchor else -(-now_ms // 1000) * 1000
-    defined = (_encoder.encode(spec), digest, spec.overlap == ALLOW)
+    defined = (_encoder.encode(spec), digest, overlap.beside_limit(spec))
     planned = (commit.revision, watermark_ms, anchor_ms, commit.revision)
     if stored is None:
         named = (spec.schedule_id, spec.namespace, spec.name)

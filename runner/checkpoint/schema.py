@@ -19,7 +19,7 @@ CREATE TABLE pools (
 ) STRICT, WITHOUT ROWID"""
 
 # `digest` is of the target in `spec`. A deleted schedule keeps its row: the tombstone.
-# `side_by_side`: overlap is `allow`.
+# `beside_limit`: the run with the slot is launched only while fewer runs than this are open beside it.
 # `tail_skip_ms`: first instant of the skip range that holds the newest planned instant, if that one was skipped.
 _SCHEDULES: Final = """
 CREATE TABLE schedules (
@@ -28,7 +28,7 @@ CREATE TABLE schedules (
     enabled INTEGER NOT NULL, definition_revision INTEGER NOT NULL,
     watermark_ms INTEGER NOT NULL, anchor_ms INTEGER NOT NULL,
     slot_run_id TEXT, tail_skip_ms INTEGER, pruned_before_ms INTEGER, deleted_ms INTEGER,
-    planned_runs INTEGER NOT NULL DEFAULT 0, side_by_side INTEGER NOT NULL DEFAULT 0,
+    planned_runs INTEGER NOT NULL DEFAULT 0, beside_limit INTEGER NOT NULL DEFAULT 1,
     revision INTEGER NOT NULL,
     UNIQUE (namespace, name)
 ) STRICT, WITHOUT ROWID"""
@@ -48,7 +48,8 @@ CREATE TABLE runs (
     backoff_ms INTEGER NOT NULL, factor_milli INTEGER NOT NULL, max_backoff_ms INTEGER NOT NULL, on_exit_codes TEXT,
     on_unknown TEXT NOT NULL, not_before_ms INTEGER NOT NULL,
     closes_ms INTEGER NOT NULL, deadline_ms INTEGER, reopened_after INTEGER NOT NULL, closing_ms INTEGER,
-    cancelled INTEGER NOT NULL, closed INTEGER NOT NULL, beside INTEGER NOT NULL, caught_up TEXT,
+    cancelled INTEGER NOT NULL, closed INTEGER NOT NULL,
+    beside INTEGER NOT NULL, apart INTEGER NOT NULL, caught_up TEXT,
     created_ms INTEGER NOT NULL, ended_ms INTEGER, revision INTEGER NOT NULL,
     UNIQUE (schedule_id, scheduled_for_ms), UNIQUE (schedule_id, trigger_id)
 ) STRICT, WITHOUT ROWID"""
@@ -101,6 +102,10 @@ HOLDING: Final = "state IN ('Claimed', 'Admitted', 'Accepted', 'Cancelling', 'Un
 """SQL: the attempt holds capacity of its pool (`attempt.holds_capacity` says the same; a test compares them)."""
 OPEN: Final = "state IN ('Claimed', 'Admitted', 'Accepted', 'Cancelling')"
 """SQL: the attempt has a deadline that the owner watches."""
+IN_LINE: Final = "ended_ms IS NULL AND beside = 0 AND apart = 0"
+"""SQL: the run has its schedule's slot or waits for it, or a restore left it uncertain without."""
+BESIDE: Final = "ended_ms IS NULL AND beside = 1 AND apart = 0"
+"""SQL: the run is open beside its schedule's slot, and overlap counts it."""
 ATTESTABLE: Final = "(state = 'Unknown' OR (state = 'Cancelling' AND unresolved = 1))"
 """SQL: a human may attest it (`attempt.MOVES` and its guards say the same; a test compares them)."""
 
@@ -133,8 +138,8 @@ _INDEXES: Final = (
     "CREATE INDEX runs_of_schedule ON runs (schedule_id, state, run_id)",
     "CREATE INDEX runs_of_namespace ON runs (namespace, state, run_id)",
     "CREATE INDEX runs_by_state ON runs (state, run_id)",
-    "CREATE INDEX runs_open ON runs (schedule_id, run_id) WHERE ended_ms IS NULL",
-    "CREATE INDEX runs_waiting ON runs (pool, namespace, schedule_id) WHERE state = 'Pending'",
+    "CREATE INDEX runs_open ON runs (schedule_id, beside, apart, run_id) WHERE ended_ms IS NULL",
+    "CREATE INDEX runs_waiting ON runs (pool, namespace, beside, schedule_id) WHERE state = 'Pending'",
     "CREATE INDEX runs_beside ON runs (pool, namespace, not_before_ms, run_id) WHERE state = 'Pending' AND beside = 1",
     "CREATE INDEX runs_closing ON runs (closing_ms) WHERE state = 'Pending' AND closing_ms IS NOT NULL",
     "CREATE INDEX runs_of_target ON runs (digest)",

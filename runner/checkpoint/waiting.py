@@ -1,8 +1,8 @@
 """What waits for a worker: read by pool and namespace, a bounded number of schedules at a time.
 
-A schedule has one candidate at most for its slot, since its runs share it; what runs beside slots is read apart. So the work of a look is counted in schedules that
-have a Pending run; how many runs stand in line behind the first, and what waits for pools that nobody serves, does not
-matter to it.
+A schedule has one candidate at most for its slot; what waits beside slots is read run by run, those due longest first.
+So the work of a look is counted in schedules that have a Pending run, and in runs that go beside; how many stand in line
+behind the first, and what waits for pools that nobody serves, does not matter to it.
 """
 
 # ruff: noqa: S608 -- every statement is put together from constants of this package; values are always bound
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from runner.checkpoint.schema import HOLDING
+from runner.checkpoint.schema import BESIDE, HOLDING, IN_LINE
 
 MAX_SCHEDULES: Final = 1_000
 """Schedules looked at in one look, over all places."""
@@ -27,11 +27,12 @@ _NEXT_NAMESPACE: Final = "SELECT MIN(namespace) FROM runs WHERE state = 'Pending
 _IS_THERE: Final = "SELECT 1 FROM runs WHERE state = 'Pending' AND pool = ? AND namespace = ? LIMIT 1"
 _NEXT_SCHEDULE: Final = (
     "SELECT MIN(waits.schedule_id) FROM runs AS waits"
-    " WHERE waits.state = 'Pending' AND waits.beside = 0 AND waits.pool = :pool AND waits.namespace = :namespace AND waits.schedule_id > "
+    " WHERE waits.state = 'Pending' AND waits.beside = 0 AND waits.pool = :pool AND waits.namespace = :namespace"
+    " AND waits.schedule_id > "
 )
 _FIRST_IN_LINE: Final = (
-    "SELECT line.run_id FROM runs AS line WHERE line.schedule_id = heads.schedule_id"
-    " AND line.ended_ms IS NULL AND line.state = 'Pending' AND line.beside = 0 ORDER BY line.run_id LIMIT 1"
+    f"SELECT line.run_id FROM runs AS line WHERE line.schedule_id = heads.schedule_id AND {IN_LINE}"
+    " AND line.state = 'Pending' ORDER BY line.run_id LIMIT 1"
 )
 _HEADS: Final = f"""
     WITH RECURSIVE heads (schedule_id) AS (
@@ -45,11 +46,10 @@ _HEADS: Final = f"""
         AND runs.state = 'Pending' AND runs.not_before_ms <= :now_ms
         AND (runs.closing_ms IS NULL OR runs.closing_ms > :now_ms)
         AND NOT EXISTS (SELECT 1 FROM attempts WHERE attempts.run_id = runs.run_id AND {HOLDING})
-        AND (schedules.side_by_side OR NOT EXISTS (
-            SELECT 1 FROM runs AS other WHERE other.schedule_id = heads.schedule_id AND other.ended_ms IS NULL
-                AND other.beside = 1 AND other.trigger_id IS NULL))
+        AND (SELECT COUNT(*) FROM runs AS other WHERE other.schedule_id = heads.schedule_id AND {BESIDE})
+            < schedules.beside_limit
     WHERE heads.schedule_id IS NOT NULL"""
-_BESIDE: Final = f"""
+_ASIDE: Final = f"""
     SELECT runs.run_id, runs.namespace, runs.pool,
         1 + (SELECT COUNT(*) FROM attempts WHERE attempts.run_id = runs.run_id)
     FROM runs
@@ -100,7 +100,7 @@ def claimable(db: sqlite3.Connection, served: Served, now_ms: int, walk: Walk) -
         values = {"pool": pool, "namespace": namespace, "after": after, "limit": each, "now_ms": now_ms}
         rows = db.execute(_HEADS, values).fetchall()
         found.update((run_id, Claimable(run_id, *rest)) for _, run_id, *rest in rows if run_id is not None)
-        found.update((row[0], Claimable(*row)) for row in db.execute(_BESIDE, values))
+        found.update((row[0], Claimable(*row)) for row in db.execute(_ASIDE, values))
         if len(rows) == each:
             within[pool, namespace] = rows[-1][0]
     return tuple(found.values()), Walk(places[-1] if more else None, within)

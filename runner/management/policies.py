@@ -15,6 +15,7 @@ DEFAULT_CONCURRENT: Final = 10
 DEFAULT_QUEUED: Final = 100
 
 _MILLI: Final = 1_000
+_LONGEST_SHOWN: Final = 10**30
 _SIGNALS: Final = range(-64, 0)
 _CODES: Final = range(1, 256)
 
@@ -130,7 +131,8 @@ def queue_limit_of(overlap: Overlap, queue_limit: int | None) -> int:
 
 def _within(keys: tuple[str, ...], value: int, most: int) -> None:
     if not 1 <= value <= most:
-        raise BadPolicy(keys, f"{value} is out of range; 1 to {most} is right")
+        shown = value if abs(value) < _LONGEST_SHOWN else "a number of so many digits"
+        raise BadPolicy(keys, f"{shown} is out of range; 1 to {most} is right")
 
 
 def _absent(key: str, value: int | None, goes_with: Overlap, overlap: Overlap) -> None:

@@ -9,7 +9,7 @@ import msgspec
 from cluster.listener import Reply
 from cluster.outcome import NotApplied, Why
 from cluster.problem import CONTENT_TYPE, Problem
-from runner.checkpoint.limits import MAX_ATTESTED, MAX_POOLS, MAX_SCHEDULES
+from runner.checkpoint.limits import MAX_ATTESTED, MAX_POOLS, MAX_SCHEDULES, MAX_WAITING
 from runner.checkpoint.results import OpResult
 
 STALE: Final = "Fencepost-Stale"
@@ -28,6 +28,7 @@ UNPROCESSABLE: Final = frozenset(
         "incomplete",
         "key_reused",
         "key_too_old",
+        "malformed_plan",
         "named_twice",
         "out_of_range",
         "retry_of_unknown",
@@ -39,23 +40,27 @@ UNPROCESSABLE: Final = frozenset(
 )
 WORDS: Final = MappingProxyType(
     {
-        "at_has_passed": "its `at` is more than an hour ago, or not later than what the schedule has planned already; write a later one",
+        "at_has_passed": "every instant of its `at` is longer ago than its catch-up window (1 h unless it says otherwise), or not later than what the schedule has planned already; write a later one",
         "frozen": "the cluster is frozen: nothing is started until `fencepost unfreeze`; `fencepost status` says since when",
         "illegal_move": "that is not possible in the state it is in",
         "key_reused": "this Idempotency-Key was used for another request; use a fresh one",
         "key_too_old": "this Idempotency-Key is too old to tell a repeat by; use a fresh one",
         "list_changed": "what can be attested of this incarnation is not what was listed; read the list again before attesting",
+        "malformed_plan": "its instants are to be given oldest first, each once",
         "no_such_attempt": "the run has no such attempt; `fencepost show` lists those it has",
         "no_such_run": "there is no such run; `fencepost runs` lists them",
         "no_such_schedule": "there is no such schedule; `fencepost schedules` lists them",
+        "not_yet": "some of its instants are later than what the schedule has planned: those are planned when it is enabled, by its catch-up policy; name earlier ones",
         "nothing_to_attest": "nothing of this incarnation is Unknown or stays unresolved; `fencepost unknown` lists what is",
+        "out_of_range": "a number or an instant in it is beyond what can be meant",
         "retry_of_unknown": "only a delivery is tried again while its outcome is not known; write on_unknown = hold",
         "row_changed": "the attempt has changed since it was read; read it again before attesting",
         "schedule_deleted": "the schedule was deleted; apply it again to bring it back",
+        "stale_plan": "the schedule was changed since its instants were worked out; ask again",
         "still_open": "the end of some of its attempts is still awaited; attest an incarnation once all that it held is given up",
         "still_stopping": "its stop may still be confirmed; attest only what stays unresolved",
         "terminal": "the run has ended",
-        "too_many": f"one apply takes at most {MAX_SCHEDULES} schedules and {MAX_POOLS} pools; split it",
+        "too_many": f"one apply takes at most {MAX_SCHEDULES} schedules and {MAX_POOLS} pools, one backfill {MAX_WAITING} instants; split it",
         "too_many_attempts": f"one statement takes at most {MAX_ATTESTED} attempts; attest some of them one by one first",
         "unknown_pool": "a schedule names a pool that neither the file nor the cluster has; add a [[pool]] or name one that exists",
     }

@@ -52,7 +52,7 @@ class Calendars:
         dates: dict[str, tuple[Dates, ...]] = {}
         for i, body in enumerate(bodies):
             if body.name in named:
-                raise BadCalendar(i, ("name",), f"calendar {body.name} stands twice; remove or rename one")
+                raise BadCalendar(i, ("name",), "it stands twice; remove or rename one")
             if len(body.dates) > MAX_DATES:
                 words = (
                     f"{len(body.dates)} dates and ranges are too many; at most {MAX_DATES} is right: join neighbours"

@@ -12,6 +12,7 @@ from tests.unit.checkpoint.book import SCHEDULE, Book, spec
 from worker.protocol import Binding
 
 Words = dict[str, str]
+LIMITS = ("queue_limit", "max_concurrent", "max_runs")
 PAUSES = {"backoff": "ms", "factor": "milli", "max": "ms"}
 
 
@@ -44,21 +45,35 @@ class Telling:
         chosen = {"pool": words.get("pool", "default"), "overlap": words.get("overlap", "skip")}
         chosen["on_unknown"] = words.get("on_unknown", "hold")
         lengths = {"retention": "retention_s", "deadline_s": "delivery_deadline_s"}
-        kept = {lengths[word]: int(words[word]) for word in lengths if word in words}
+        kept: dict[str, Any] = {lengths[word]: int(words[word]) for word in lengths if word in words}
+        kept |= {word: int(words[word]) for word in LIMITS if word in words}
+        kept["catch_up"] = ops.CatchUp(policy=words.get("catch_up", "latest"), window_s=int(words.get("window", 3_600)))
         schedule = spec(words.get("name", "tick"), retry=retry, trigger=trigger, **chosen, **kept)
         sent = ops.Apply(operation=self._operation(words), pools=(), schedules=(schedule,))
         result = self.book.do(sent)
         return self._said(result, *(each["outcome"] for each in result.detail.get("schedules", ())))
 
     def tell_materialise(self, words: Words) -> str:
-        due = (int(each) for each in words["due"].split(","))
-        result = self.book.materialise(*due, name=words.get("name", "tick"))
-        self.runs += result.detail.get("runs", ())
-        made = [self._run_line(run_id) for run_id in result.detail.get("runs", ())]
-        return "\n".join([self._said(result, f"overlap={result.detail.get('overlap', 0)}"), *made])
+        due = (int(each) for each in words.get("due", "").split(",") if each)
+        missed = tuple(self._missed(each) for each in words.get("missed", "").split(",") if each)
+        planned = {"missed": missed, "caught_up": int(words.get("caught_up", 0))}
+        result = self.book.materialise(*due, name=words.get("name", "tick"), **planned)
+        made = self._made(result)
+        full = [f"queue_full={n}" for key, n in result.detail.items() if key == "queue_full"]
+        return "\n".join([self._said(result, f"overlap={result.detail.get('overlap', 0)}", *full), *made])
+
+    def tell_backfill(self, words: Words) -> str:
+        schedule = queries.schedule_named(self.book.db, "demo", "tick")
+        assert schedule is not None
+        instants = tuple(int(each) for each in words["due"].split(","))
+        revision = schedule.definition_revision - int(words.get("behind", 0))
+        result = self.book.do(ops.Backfill(self._operation(words), "demo", "tick", revision, instants))
+        left = [f"left {each['scheduled_for']} {each['why']}" for each in result.detail.get("left", ())]
+        return "\n".join([self._said(result), *self._made(result), *left])
 
     def tell_trigger(self, words: Words) -> str:
-        result = self.book.do(ops.Trigger(operation=self._operation(words), namespace="demo", name="tick"))
+        beside = words.get("overlap") == "allow"
+        result = self.book.do(ops.Trigger(self._operation(words), "demo", "tick", beside))
         run_id = result.detail.get("run_id")
         if run_id is not None and run_id not in self.runs:
             self.runs.append(run_id)
@@ -199,6 +214,19 @@ class Telling:
     def _operation(self, words: Words) -> ops.Operation:
         return self.book.operation(words.get("key"), principal=words.get("by", "alice"), digest=words.get("body", "d"))
 
+    @staticmethod
+    def _missed(word: str) -> ops.Missed:
+        """Read `first-last*count:reason`."""
+        instants, _, rest = word.partition("*")
+        count, _, reason = rest.partition(":")
+        first, last = instants.split("-")
+        known: Any = reason
+        return ops.Missed(int(first), int(last), int(count), known)
+
+    def _made(self, result: OpResult) -> list[str]:
+        self.runs += result.detail.get("runs", ())
+        return [self._run_line(run_id) for run_id in result.detail.get("runs", ())]
+
     def _run(self, words: Words) -> str:
         return self.runs[int(words["run"].removeprefix("r")) - 1]
 
@@ -209,7 +237,8 @@ class Telling:
         run = self.book.run(run_id)
         name = f"r{self.runs.index(run_id) + 1}"
         reason = [] if run.reason is None else [run.reason]
-        return " ".join([name, run.state.value, *reason, *(["slot"] if run.holds_slot else [])])
+        marks = {"slot": run.holds_slot, "beside": run.beside, f"caught up by {run.caught_up}": run.caught_up}
+        return " ".join([name, run.state.value, *reason, *(mark for mark, holds in marks.items() if holds)])
 
     @staticmethod
     def _said(result: OpResult, *more: str) -> str:

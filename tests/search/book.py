@@ -228,6 +228,7 @@ def _spec(bounds: Bounds) -> ops.ScheduleSpec:
         trigger=ops.Every(interval_s=INTERVAL_MS // 1_000),
         timezone="UTC",
         overlap=bounds.overlap,
+        max_concurrent=bounds.concurrent,
         pool="default",
         retry=ops.Retry(attempts=bounds.allowed),
         target=CommandTarget(argv=("true",)),

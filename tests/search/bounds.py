@@ -22,6 +22,7 @@ class Bounds:
         late_words: a message may arrive after later ones of the same attempt.
         late_polls: a poll may arrive after later messages of the same life.
         overlap: what becomes of an instant while an earlier run holds the slot.
+        concurrent: for overlap `allow`: how many runs may be alive at once.
         budget: how often each fault or human act may happen; see `state.BUDGETS`.
     """
 
@@ -40,4 +41,5 @@ class Bounds:
     late_words: bool = True
     late_polls: bool = False
     overlap: str = "skip"
+    concurrent: int = 1
     budget: dict[str, int] = field(default_factory=dict)

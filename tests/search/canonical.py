@@ -10,7 +10,17 @@ PAST_MS, FAR_MS = 0, 1_000_000_000
 CLOSING = {"closes_ms", "closing_ms", "deadline_ms"}
 KEPT = {"scheduled_for_ms", "watermark_ms", "anchor_ms", "first_ms", "last_ms", "pruned_before_ms", "restored_ms"}
 KEPT |= {"backoff_ms", "max_backoff_ms"}
-TELLING = {NOT_CONSUMED, RESTORED, "missed_window", "superseded", "overlap", "unresolved", "exit", "refused"}
+TELLING = {
+    NOT_CONSUMED,
+    RESTORED,
+    "missed_window",
+    "superseded",
+    "overlap",
+    "queue_full",
+    "unresolved",
+    "exit",
+    "refused",
+}
 
 Rule = tuple[int, Callable[[object], object]]
 

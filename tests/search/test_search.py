@@ -19,6 +19,8 @@ STATES = {
     "polls": 4_193,
     "overlap": 3_206,
     "line": 3_270,
+    "queue": 3_406,
+    "beside": 3_206,
     "restore": 1_425,
     "webhook": 8_560,
 }

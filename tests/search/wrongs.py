@@ -36,7 +36,7 @@ def wrong(world: World, s: State) -> str:
     for run, places in runs:
         if found := next(_run(run, [s.tasks[at] for at in places]), ""):
             return found
-    return next(_side_by_side(attempts, s, world.bounds.capacity), "")
+    return next(_side_by_side(attempts, s, world.bounds), "")
 
 
 def _judged(world: World, s: State) -> Judged:
@@ -74,8 +74,8 @@ def _in_order(run: Run, attempts: list[Attempt], bounds: Bounds) -> Iterator[str
 
 def _held(look: Look) -> Iterator[str]:
     """Yield what is wrong with the slot of the schedule and with the capacity that is counted as held."""
-    waiting = [run.run_id for run in look.runs.values() if run.state is R.PENDING]
-    busy = [run.run_id for run in look.runs.values() if run.state in BUSY]
+    waiting = [run.run_id for run in look.runs.values() if run.state is R.PENDING and not run.beside]
+    busy = [run.run_id for run in look.runs.values() if run.state in BUSY and not run.beside]
     if look.slot is not None and look.slot not in waiting + busy:
         yield "invariant 11: the slot is held by a run that is over"
     if any(run_id != look.slot for run_id in busy):
@@ -128,7 +128,7 @@ def _run(run: Run, tasks: list[Task]) -> Iterator[str]:
         yield "promise 2: Skipped although it was launched"
 
 
-def _side_by_side(attempts: list[tuple[int, Attempt]], s: State, capacity: int) -> Iterator[str]:
+def _side_by_side(attempts: list[tuple[int, Attempt]], s: State, bounds: Bounds) -> Iterator[str]:
     """Yield breaches of overlap and capacity, by what engines have alive; attested and superseded work is excepted."""
     working: dict[str, int] = {}
     for at, attempt in attempts:
@@ -136,9 +136,9 @@ def _side_by_side(attempts: list[tuple[int, Attempt]], s: State, capacity: int) 
             working[attempt.run_id] = working.get(attempt.run_id, 0) + 1
     if any(count > 1 for count in working.values()):
         yield "invariant 7: two attempts of one run are alive side by side"
-    if len(working) > 1:
-        yield "invariant 7: two runs of one schedule are alive side by side"
-    if sum(working.values()) > capacity:
+    if len(working) > bounds.concurrent:
+        yield f"invariant 7: {len(working)} runs of one schedule are alive side by side"
+    if sum(working.values()) > bounds.capacity:
         yield "invariant 7: more is alive than the pool allows"
 
 

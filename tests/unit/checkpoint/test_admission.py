@@ -103,7 +103,7 @@ def test_a_claim_fenced_after_the_window_is_missed_in_the_same_commit() -> None:
     book = owned_book()
     run_id = book.a_run()
     book.claim(run_id)
-    book.now_ms += HOUR_MS
+    book.now_ms += HOUR_MS + 1
     book.do(ops.FenceOp(run_id=run_id, attempt=1, why="claim_deadline"))
     assert book.states(run_id) == ("Skipped", "NotLaunched")
     assert queries.schedules(book.db)[0].slot_run_id is None

@@ -122,10 +122,19 @@ def test_skips_do_not_coalesce_across_an_edit_or_a_pause() -> None:
         ({"missed": (missed(4_000, 4_001, 3),)}, "malformed_plan"),
         ({"missed": (missed(4_000, 5_000, 1),)}, "malformed_plan"),
         ({"missed": (missed(4_000, 5_000, 2),), "due": (5_000,)}, "malformed_plan"),
+        ({"missed": (missed(4_000, 5_000, 2),), "due": (4_500,)}, "malformed_plan"),
+        ({"missed": (missed(6_000, 7_000, 2), missed(4_000, 5_000, 2))}, "malformed_plan"),
+        ({"missed": (missed(9_000, 9_500, 2),), "due": (8_000,), "until_ms": 9_000}, "malformed_plan"),
+        ({"due": (1_000, 2_000), "caught_up": 3}, "malformed_plan"),
+        ({"due": (1_000,), "caught_up": -1}, "malformed_plan"),
+        ({"due": (1_000, 2_000), "starts_ms": (1_000,)}, "malformed_plan"),
+        ({"starts_ms": (1_000,)}, "malformed_plan"),
+        ({"due": (1_000,), "starts_ms": (999,)}, "malformed_plan"),
+        ({"due": (1_000,), "starts_ms": (1_501,)}, "malformed_plan"),
     ],
 )
 def test_a_plan_that_does_not_fit_changes_nothing(changes: dict[str, object], reason: str) -> None:
-    book = owned_book()
+    book = owned_book(spec(jitter_ms=500))
     book.now_ms = 10_000
     result = book.materialise(**changes)  # type: ignore[arg-type]  # each case is its own mixture
     assert (result.kind, result.reason, result.changed) == ("refused", reason, ())
@@ -133,6 +142,38 @@ def test_a_plan_that_does_not_fit_changes_nothing(changes: dict[str, object], re
     assert schedule is not None
     assert schedule.watermark_ms == 0
     assert sum(queries.counts(book.db).values()) == 0
+
+
+def test_what_is_skipped_may_lie_between_what_runs() -> None:
+    book = owned_book(spec(jitter_ms=500, catch_up=ops.CatchUp(window_s=1, policy="all")))
+    book.now_ms = 70_000
+    excluded = ops.Missed(2_000, 2_000, 1, "excluded")
+    first, second, third = book.materialise(
+        1_500, 3_000, 70_000, missed=(missed(1_000, 1_400, 2), excluded), caught_up=2, starts_ms=(1_500, 3_500, 70_001)
+    ).detail["runs"]
+    assert skips(book) == [(1_000, 1_400, 2, "missed_window"), (2_000, 2_000, 1, "excluded")]
+    found = [book.run(each) for each in (first, second, third)]
+    assert [run.not_before_ms for run in found] == [1_500, 3_500, 70_001]
+    assert [run.scheduled_for_ms for run in found] == [1_500, 3_000, 70_000]
+    assert [run.caught_up for run in found] == ["all", "all", None]
+    assert [run.closes_ms for run in found] == [61_501, 63_001, 130_001], "no window is shorter than lateness"
+    book.now_ms = 71_000
+    book.materialise(missed=(ops.Missed(71_000, 71_000, 1, "excluded"),))
+    book.now_ms = 73_000
+    later = (ops.Missed(72_000, 72_000, 1, "missed_window"), ops.Missed(73_000, 73_000, 1, "excluded"))
+    book.materialise(missed=later)
+    assert [count for _, _, count, _ in skips(book)] == [2, 1, 1, 1, 1], "another reason in between parts them"
+
+
+def test_a_run_starts_when_its_jitter_says_and_closes_when_its_window_does() -> None:
+    book = owned_book(spec(jitter_ms=90_000, catch_up=ops.CatchUp(window_s=90)))
+    book.now_ms = 1_000
+    (run_id,) = book.materialise(1_000, starts_ms=(91_000,)).detail["runs"]
+    assert (book.claimable(), book.claim(run_id).reason) == ([], "not_due")
+    book.now_ms = 91_000
+    assert book.claimable() == [run_id], "at the window's edge it still runs"
+    book.now_ms += 1
+    assert book.claim(run_id).reason == "window_passed"
 
 
 def test_the_same_batch_from_two_owners_is_made_once() -> None:
@@ -164,7 +205,7 @@ def test_a_run_freezes_what_it_was_made_from() -> None:
     assert after == before
     assert queries.target(book.db, after.digest).argv == ("true",)
     assert run_id == ids.run_id(CLUSTER, SCHEDULE, "1970-01-01T00:00:01Z", 1_000)
-    assert after.closes_ms == 1_000 + HOUR_MS
+    assert after.closes_ms == 1_000 + HOUR_MS + 1, "exactly as late as the window still runs"
 
 
 def test_a_disabled_schedule_plans_nothing() -> None:
@@ -178,7 +219,9 @@ def test_what_closes_in_line_is_missed_and_the_slot_goes_on() -> None:
     book = owned_book()
     book.now_ms = 3_000
     first, second, third = book.materialise(1_000, 2_000, 3_000).detail["runs"]
-    book.now_ms = 2_000 + HOUR_MS
+    book.now_ms = 1_000 + HOUR_MS
+    assert (queries.closing(book.db, book.now_ms, 10), book.claimable()) == ([], [first]), "exactly as late runs"
+    book.now_ms = 2_000 + HOUR_MS + 1
     assert queries.closing(book.db, book.now_ms, 10) == [first, second]
     assert book.claimable() == []
     assert book.claim(first).reason == "window_passed"

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from runner.checkpoint import ops, queries
+from runner.checkpoint import lines, ops, queries
 from runner.checkpoint.attempt import holds_capacity
 from runner.checkpoint.commit import Commit
 from runner.checkpoint.machine import TABLES
@@ -126,7 +126,7 @@ def lists(book: Book) -> None:
         queries.events(book.db, run_id=run_id, limit=50)
     queries.counts(book.db)
     queries.open_runs(book.db, SCHEDULE)
-    queries.line(book.db, SCHEDULE)
+    lines.line(book.db, SCHEDULE)
     queries.attempts(book.db, "r")
 
 
@@ -145,12 +145,12 @@ def test_tallies_are_what_counting_says() -> None:
     for n in range(1, 8):
         book.now_ms = n * 1_000
         book.materialise(book.now_ms)
-        (run_id,) = queries.line(book.db, SCHEDULE)[:1] or (None,)
+        (run_id,) = lines.line(book.db, SCHEDULE)[:1] or (None,)
         if run_id is not None and book.claim(run_id).kind == "claimed" and n % 3:
             book.admit(run_id)
         if n % 2:
             book.materialise(book.now_ms, name="other")
-    book.cancel(queries.line(book.db, OTHER_SCHEDULE)[0])
+    book.cancel(lines.line(book.db, OTHER_SCHEDULE)[0])
     book.now_ms = 20_000
     book.do(ops.Prune(SCHEDULE, 3_000, 100))
     told = {state: count for state, count in queries.counts(book.db).items() if count}

@@ -40,6 +40,18 @@ def test_a_schedule_offers_one_run_however_long_its_line() -> None:
     assert {(one.namespace, one.pool, one.attempt) for one in look} == {("demo", "default", 1)}
 
 
+def test_what_runs_beside_slots_is_offered_run_by_run_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "MAX_SCHEDULES", 5)
+    book = owned_book(spec(overlap="allow", max_concurrent=8))
+    book.now_ms = 8_000
+    made = book.materialise(*range(1_000, 9_000, 1_000)).detail["runs"]
+    first, second = seen(book, {"default": None}, 2)
+    assert [one.run_id for one in first] == [one.run_id for one in second] == made[:5], "those due longest first"
+    for run_id in made[:5]:
+        book.claim(run_id)
+    assert [[one.run_id for one in look] for look in seen(book, {"default": None}, 1)] == [made[5:]]
+
+
 def test_what_nobody_serves_is_not_looked_at() -> None:
     book = owned_book(spec())
     many(book, 4, namespace="a", pool="gpu")
@@ -90,7 +102,11 @@ def test_a_run_that_is_not_due_closed_or_held_is_not_offered() -> None:
 def test_every_step_of_a_look_is_a_seek() -> None:
     book = owned_book(spec())
     values = {"pool": "p", "namespace": "n", "after": "", "limit": 5, "now_ms": 0}
+    beside = [row[3] for row in book.db.execute(f"EXPLAIN QUERY PLAN {waiting._ASIDE}", values)]
+    assert [step for step in beside if step.startswith("SCAN") or "TEMP B-TREE" in step] == []
+    assert "runs_beside" in beside[0], "in order, and no further than the limit"
     plan = [row[3] for row in book.db.execute(f"EXPLAIN QUERY PLAN {waiting._HEADS}", values)]
+    assert sum("(schedule_id=? AND beside=? AND apart=?)" in step for step in plan) == 2, "the line is not walked"
     for statement, given in ((waiting._NEXT_NAMESPACE, ("p", "n")), (waiting._IS_THERE, ("p", "n"))):
         plan += [row[3] for row in book.db.execute(f"EXPLAIN QUERY PLAN {statement}", given)]
     scans = [step for step in plan if step.startswith("SCAN") and step != "SCAN heads"]

@@ -316,6 +316,7 @@ def put_run(
         cancelled=0,
         closed=0,
         beside=0,
+        apart=0,
         created_ms=at_ms,
         ended_ms=None,
         revision=10,
