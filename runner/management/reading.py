@@ -175,14 +175,22 @@ def _waits_for(db: sqlite3.Connection, run: Run) -> str | None:
     if freeze is not None:
         return waits_for_unfreeze(freeze)
     schedule = queries.schedule(db, run.schedule_id)
-    line = queries.runs(db, schedule_id=run.schedule_id, state=RunState.PENDING, limit=MOST_ROWS)
+    holder, first = (None, None) if run.beside or schedule is None else _ahead(db, schedule)
     return waits_for(
         run,
-        slot_run_id=None if schedule is None else schedule.slot_run_id,
-        first_in_line=min(each.run_id for each in line if isinstance(each, Run)),
+        slot_run_id=holder,
+        first_in_line=first,
         pool=queries.pool(db, run.pool),
         now_ms=queries.head(db).now_ms,
     )
+
+
+def _ahead(db: sqlite3.Connection, schedule: Schedule) -> tuple[str | None, str | None]:
+    """Return what holds a schedule up (the run with its slot, or one beside it from before an edit), and the next in line."""
+    holder = schedule.slot_run_id
+    if holder is None and schedule.spec.overlap != "allow":
+        holder = next(iter(queries.open_beside(db, schedule.schedule_id)), None)
+    return holder, next(iter(queries.line(db, schedule.schedule_id)), None)
 
 
 def _concerns(db: sqlite3.Connection, principal: Principal, event: Event) -> bool:
