@@ -134,6 +134,7 @@ class FakeOwner:
     answer: OpResult | BaseException = field(default_factory=lambda: OpResult("done"))
     ops: list[Op] = field(default_factory=list)
     epoch: int | None = 3
+    clock: str = "ok"
 
     @property
     def drives(self) -> bool:
@@ -152,7 +153,7 @@ class FakeOwner:
         return [WorkerContact("w1", "a4", 1.23456)]
 
     def clock_state(self) -> str:
-        return "ok"
+        return self.clock
 
 
 class FakeRelay:
@@ -316,6 +317,7 @@ def put_run(
         cancelled=0,
         closed=0,
         beside=0,
+        apart=0,
         created_ms=at_ms,
         ended_ms=None,
         revision=10,

@@ -183,4 +183,4 @@ async def test_a_one_shot_is_listed_with_its_instant_and_refused_in_words_once_i
     ):
         assert (reply.status, decoded(reply)["certainty"]) == (422, "not_done")
         assert "demo/tock" in decoded(reply)["detail"]
-        assert "more than an hour ago" in decoded(reply)["detail"]
+        assert "longer ago than its catch-up window" in decoded(reply)["detail"]
