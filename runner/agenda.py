@@ -6,13 +6,15 @@ from typing import Final
 
 from runner.calendar import BadExpression, Plan, Timing, Unrun, next_occurrence, plan, skip, starts_ms, timing_of
 from runner.checkpoint.birth import window_ms
-from runner.checkpoint.ops import Materialise
+from runner.checkpoint.ops import AnyOf, Every, Materialise
 from runner.checkpoint.records import Head, Schedule
 
 # Plans of one schedule that one command may chain: a cron that was down for long takes several (calendar.planning).
 MAX_CHAINED: Final = 2
-# Runs and ranges that one turn plans before it lets the rest wait, give or take one schedule's.
+# Instants that one turn walks over before it lets the rest wait, give or take one schedule's: some 50 ms of work.
 MAX_WALKED: Final = 5_000
+INSTANTS_A_DAY: Final = 6  # to count a day takes as long as to walk over so many
+DAY_MS: Final = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ def due(
 ) -> list[Materialise]:
     """Return one operation for each schedule whose aim was reached, those due longest first, at most `limit`.
 
-    Fewer if that would take too long: after `MAX_WALKED` runs and ranges the rest wait for the next turn.
+    Fewer if that would take too long: after `MAX_WALKED` instants walked over the rest wait for the next turn.
     """
     reached: list[tuple[int, str, Schedule]] = []
     for row in schedules:
@@ -87,15 +89,23 @@ def due(
     for _, _, row in reached[:limit]:
         planned = _chain(row, now_ms, 1, barred)[0]
         found += planned
-        instants += walked(planned)
+        instants += walked(row, planned)
         if instants >= MAX_WALKED:
             break
     return found
 
 
-def walked(planned: Sequence[Materialise]) -> int:
-    """Return how much work it was to plan this: instants that run and ranges cost about the same."""
-    return sum(len(op.due) + len(op.missed) for op in planned)
+def walked(row: Schedule, planned: Sequence[Materialise]) -> int:
+    """Return how much work it was to plan this, in instants that were walked over.
+
+    Those of a union all were; others are counted a day at a time, those of an interval all at once.
+    """
+    spec, written = row.spec, sum(len(op.due) + len(op.missed) for op in planned)
+    if isinstance(spec.trigger, AnyOf):
+        return written + sum(missed.count for op in planned for missed in op.missed)
+    if isinstance(spec.trigger, Every) and not spec.exclude:
+        return written
+    return written + sum(op.until_ms - op.after_ms for op in planned) * INSTANTS_A_DAY // DAY_MS
 
 
 def catch_up(row: Schedule, now_ms: int, barred: Sequence[Bar] = ()) -> tuple[list[Materialise], bool]:

@@ -36,7 +36,7 @@ class Draft:
         claimed: the namespaces whose turns the claims among the operations were, in order.
         put_back: entries that must wait: more of the past has to be put on record before them, or what is due of a
             schedule that they edit is not known yet.
-        walked: runs and ranges that were planned to put the past on record.
+        walked: instants that were walked over to put the past on record.
         switched: a freeze begins or ends, or a generation begins, in this command: what is due before a later edit
             is planned after it.
     """
@@ -130,7 +130,7 @@ def _catch_up(found: Draft, entry: Entry, view: View, tenure: Tenure, caught: se
             return False
         due_first, reached = catch_up(row, now_ms, bars_of_edit(view.head, now_ms))
         found.slots += [Slot(op) for op in due_first]
-        found.walked += walked(due_first)
+        found.walked += walked(row, due_first)
         caught.add(row.schedule_id)
         if not reached:
             return False

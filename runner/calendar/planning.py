@@ -14,7 +14,7 @@ from runner.checkpoint.ops import AnyOf, At, CatchUp, Missed
 # What one call may do stays within some milliseconds: instants that are walked over, ranges, and days that are counted.
 MAX_COUNTED: Final = 5_000
 MAX_RANGES: Final = 500
-LONGEST_LOOK_MS: Final = 400 * 86_400_000
+LONGEST_LOOK_MS: Final = 100 * 86_400_000
 
 Unrun = Literal["restored", "frozen"]
 """Why instants become no run, whatever policy says."""

@@ -1,12 +1,13 @@
 import itertools
 
-from runner.agenda import MAX_CHAINED, MAX_WALKED, Aim, aim_of, catch_up, due
+from runner.agenda import INSTANTS_A_DAY, MAX_CHAINED, MAX_WALKED, Aim, aim_of, catch_up, due
 from runner.calendar.planning import MAX_COUNTED
-from runner.checkpoint.ops import Cron, Every, Missed
+from runner.checkpoint.ops import AnyOf, Cron, Every, Missed
 from runner.checkpoint.records import Schedule
 from tests.unit.runner.rows import MINUTE_MS, NOON_MS, schedule
 
 HOUR_MS = 60 * MINUTE_MS
+WALKED = AnyOf((Cron("* * * * *"), Cron("*/2 * * * *")))
 
 
 def aims(*rows: Schedule) -> dict[str, Aim]:
@@ -36,9 +37,12 @@ def test_a_plan_names_the_definition_and_the_watermark_it_is_for() -> None:
 
 
 def test_many_schedules_that_were_down_for_long_are_planned_over_several_turns() -> None:
-    rows = [schedule(f"s{n}", Cron("* * * * *")) for n in range(20)]
+    rows = [schedule(f"s{n}", WALKED) for n in range(20)]
     found = due(rows, aims(*rows), NOON_MS + (MAX_WALKED // 4) * MINUTE_MS, 20)
     assert [op.schedule_id for op in found] == ["s0", "s1", "s10", "s11"]
+    counted = [schedule(f"s{n}", Cron("* * * * *")) for n in range(20)]
+    found = due(counted, aims(*counted), NOON_MS + 99 * 24 * HOUR_MS, 20)
+    assert len(found) == -(-MAX_WALKED // (99 * INSTANTS_A_DAY))
     elapsed = [schedule(f"s{n}", Every(1)) for n in range(20)]
     found = due(elapsed, aims(*elapsed), NOON_MS + 100 * HOUR_MS, 20)
     assert len(found) == 20, "an interval's instants are counted without walking them"
@@ -67,8 +71,8 @@ def test_an_edit_of_a_disabled_or_up_to_date_schedule_needs_nothing_before_it() 
 
 
 def test_a_long_catch_up_is_chained_and_says_when_it_did_not_reach_now() -> None:
-    row = schedule(trigger=Cron("* * * * *"))
-    few, reached = catch_up(row, NOON_MS + (MAX_COUNTED + 10) * MINUTE_MS)
+    row = schedule(trigger=WALKED)
+    few, reached = catch_up(row, NOON_MS + (MAX_COUNTED + 100) * MINUTE_MS)
     assert reached
     assert len(few) == 2
     assert all(left.until_ms == right.after_ms for left, right in itertools.pairwise(few))
