@@ -8,12 +8,12 @@ from argparse import ArgumentDefaultsHelpFormatter, ArgumentParser, Namespace
 from pathlib import Path
 from types import FrameType
 
-from bench import etcd, failover, host, next_run, restart, retained, soak, throughput
+from bench import etcd, failover, host, next_run, restart, retained, schedules, soak, throughput
 from bench.processes import Failed
 from bench.table import say
 
 PARTS = ("throughput", "failover", "restart", "calendar")
-LONG_PARTS = ("soak", "retained")
+LONG_PARTS = ("schedules", "soak", "retained")
 
 
 def arguments() -> Namespace:
@@ -23,7 +23,7 @@ def arguments() -> Namespace:
         "parts",
         nargs="*",
         metavar="PART",
-        help=f"some of {', '.join(PARTS)}, {', '.join(LONG_PARTS)}; without any: all but the last two",
+        help=f"some of {', '.join(PARTS)}, {', '.join(LONG_PARTS)}; without any: all but the last three",
     )
     parser.add_argument("--repeats", type=int, default=5, help="rounds of the throughput part")
     parser.add_argument("--seconds", type=float, default=2.0, help="what counts of a load")
@@ -34,6 +34,7 @@ def arguments() -> Namespace:
     parser.add_argument(
         "--questions", type=int, default=100, help="how often each schedule of the calendar part is asked"
     )
+    parser.add_argument("--pulses", type=int, default=200, help="of each size of the schedules part")
     parser.add_argument("--minutes", type=float, default=10.0, help="how long the soak part loads the cluster")
     parser.add_argument("--retained", type=int, default=1_000_000, help="runs of the retained part")
     parser.add_argument("--admissions", type=int, default=1_000, help="of each round of the retained part")
@@ -66,6 +67,9 @@ def measure(wanted: Namespace, folder: Path) -> None:
     if "calendar" in parts:
         say("\n## The next run of a schedule")
         next_run.run(wanted.questions)
+    if "schedules" in parts:
+        say("\n## Many schedules: one pulse, and a takeover")
+        schedules.run(folder, wanted.pulses)
     if "retained" in parts:
         say(
             f"\n## Retained runs: median (least-largest) of {wanted.repeats} rounds of {wanted.admissions}, taking turns"

@@ -44,12 +44,16 @@ class Filled:
     now_ms: int = START_MS
     keys: "count[int]" = field(default_factory=lambda: count(1))
 
-    def begin(self) -> None:
-        """Make the tables, own them, and apply the schedules; each target differs, as people's do."""
+    def own(self) -> None:
+        """Make the tables, and own them."""
         with self.db:
             self.db.execute("BEGIN")
             self.machine.create(self.db)
         self.commit(ops.Acquire("node1"))
+
+    def begin(self) -> None:
+        """Own the tables, and apply the schedules; each target differs, as people's do."""
+        self.own()
         self.commit(ops.Apply(self.operation(), (), tuple(_spec(n) for n in range(SCHEDULES))))
 
     def commit(self, op: ops.Op) -> OpResult:

@@ -1,6 +1,7 @@
 """A thousand schedules never take the loop away: work per turn is counted, whatever the calendar costs."""
 
 import asyncio
+import heapq
 import sqlite3
 from collections import Counter
 from collections.abc import Callable
@@ -10,7 +11,8 @@ from typing import Any
 import pytest
 
 from runner import agenda
-from runner.aims import MAX_AIMED, MAX_DUE, Aims
+from runner import aims as aims_module
+from runner.aims import MAX_AIMED, MAX_DUE, SPARE, Aims
 from runner.checkpoint import ops
 from runner.checkpoint.ops import Cron, Every
 from runner.checkpoint.records import Run, Schedule, SkipRange
@@ -70,6 +72,35 @@ def test_a_turn_reads_those_due_longest_and_the_first_in_line() -> None:
 
 def _batches(rows: list[Schedule]) -> list[tuple[Schedule, ...]]:
     return [tuple(rows[at : at + MAX_AIMED]) for at in range(0, len(rows), MAX_AIMED)]
+
+
+def test_a_pulse_touches_what_is_due_however_many_schedules_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    touched: list[object] = []
+
+    def counted(heap: list[object]) -> object:
+        touched.append(None)
+        return original(heap)
+
+    original = heapq.heappop
+    monkeypatch.setattr(aims_module, "heappop", counted)
+    for size in (100, 10_000):
+        aims = Aims()
+        for n in range(size):
+            every_s = 10 + n % 7 if n < 3 else 3_600
+            aims.take([schedule(f"s{n}", Every(every_s))])
+        assert aims.next_look_ms == NOON_MS + 10_000
+        touched.clear()
+        assert aims.wanted(NOON_MS + 30_000) == ("s0", "s1", "s2")
+        assert len(touched) == 3
+
+
+def test_what_is_outdated_does_not_pile_up() -> None:
+    aims = Aims()
+    for n in range(5_000):
+        aims.forget(["s1"])
+        aims.take([schedule("s1", Every(3_600), watermark_ms=NOON_MS + n)])
+    assert len(aims._heap) <= SPARE + 3
+    assert aims.wanted(NOON_MS + 7_200_000) == ("s1",)
 
 
 def test_no_call_reckons_more_than_its_share(looks: list[None]) -> None:
