@@ -37,6 +37,7 @@ def parser() -> argparse.ArgumentParser:
     _changes(commands)
     _reads(commands)
     _next(commands)
+    _clock(commands)
     _voter(commands)
     return top
 
@@ -76,13 +77,22 @@ def _changes(commands: Commands) -> None:
     apply.add_argument(
         "--dry-run", action="store_true", help="only say what would change; exit code 10 if anything would"
     )
-    for name, what in (
-        ("trigger", "run a schedule once now"),
-        ("enable", "plan a schedule from now on"),
-        ("disable", "plan no more of a schedule; open runs go on"),
-        ("delete", "end a schedule; open runs go on, and an apply of the same name brings it back"),
-    ):
-        _change(commands, name, what).add_argument("schedule", metavar="NS/NAME")
+    trigger, enable, _, _ = (
+        _schedule_change(commands, name, what)
+        for name, what in (
+            ("trigger", "run a schedule once now"),
+            ("enable", "plan a schedule from now on"),
+            ("disable", "plan no more of a schedule; open runs go on"),
+            ("delete", "end a schedule; open runs go on, and an apply of the same name brings it back"),
+        )
+    )
+    trigger.add_argument(
+        "--overlap", choices=["allow"], help="run it whatever else of the schedule is open; nothing waits for it"
+    )
+    enable.add_argument(
+        "--catch-up", action="store_true", help="look at what was due while it was disabled, by its catch-up policy"
+    )
+    _backfill(commands)
     cancel = _change(commands, "cancel", "cancel a run; it is Cancelled only once the stop is confirmed")
     cancel.add_argument("run_id", metavar="RUN", type=_text)
     _change(
@@ -90,6 +100,34 @@ def _changes(commands: Commands) -> None:
     )
     _change(commands, "unfreeze", "start work again; catch-up policy decides about what fell due meanwhile")
     _attest(_change(commands, "attest", "state, as a named human, that nothing of an attempt is alive"))
+
+
+def _backfill(commands: Commands) -> None:
+    backfill = _schedule_change(commands, "backfill", "make runs of past instants that nothing is on record of")
+    for name, what in (("from", "first"), ("to", "last")):
+        backfill.add_argument(
+            f"--{name}",
+            dest=what,
+            required=True,
+            metavar="ISO",
+            help=f"the {what} instant (UTC unless it says otherwise)",
+        )
+    backfill.add_argument("--dry-run", action="store_true", help="only say what would become of each instant")
+    backfill.add_argument("--json", action="store_true", help="of --dry-run")
+
+
+def _schedule_change(commands: Commands, name: str, what: str) -> argparse.ArgumentParser:
+    command = _change(commands, name, what)
+    command.add_argument("schedule", metavar="NS/NAME")
+    return command
+
+
+def _clock(commands: Commands) -> None:
+    clock = commands.add_parser("clock", help="the clocks that decide what is due")
+    actions = clock.add_subparsers(dest="action", required=True, metavar="ACTION")
+    _change(
+        actions, "accept", "believe the clocks as they stand, after a step that was meant (`clock_stepped` in status)"
+    )
 
 
 def _attest(attest: argparse.ArgumentParser) -> None:
@@ -151,25 +189,24 @@ def _voter(commands: Commands) -> None:
 
 
 def _next(commands: Commands) -> None:
-    following = commands.add_parser("next", help="when a cron expression fires; asks no voter")
-    following.add_argument("cron", metavar="CRON")
-    following.add_argument("--tz", default="UTC", metavar="ZONE", help="IANA name (default UTC)")
+    following = _read(commands, "next", "what a schedule plans next, or when a cron expression fires (asks no voter)")
+    following.add_argument("what", metavar="NS/NAME|CRON")
     following.add_argument("-n", type=_between(1, MAX_INSTANTS), default=5, metavar="N")
     following.add_argument(
         "--after", metavar="ISO", help="strictly after this instant (UTC unless it says otherwise; default now)"
     )
     following.add_argument("--explain", action="store_true", help="say which rule applied; show what is skipped too")
-    following.add_argument("--dst-gap", choices=get_args(Gap), default="next", help="of a reading that is jumped over")
-    following.add_argument("--dst-fold", choices=get_args(Fold), default="first", help="of a reading that comes twice")
-    following.add_argument(
+    cron = following.add_argument_group("of a cron expression")
+    cron.add_argument("--tz", metavar="ZONE", help="IANA name (default UTC)")
+    cron.add_argument("--dst-gap", choices=get_args(Gap), help="of a reading that is jumped over (default next)")
+    cron.add_argument("--dst-fold", choices=get_args(Fold), help="of a reading that comes twice (default first)")
+    cron.add_argument(
         "--exclude",
         action="append",
-        default=[],
         type=_text,
         metavar="WHEN",
         help="a date, a range (2026-12-24..2027-01-01) or a weekly window (mon-fri 22:00-06:00); may be repeated",
     )
-    following.add_argument("--json", action="store_true")
 
 
 def _client(commands: Commands, name: str, what: str) -> argparse.ArgumentParser:

@@ -130,6 +130,10 @@ class Client:
         """Ask what a change would do; changes nothing, so that it is tried everywhere, as a read is."""
         return self._ask("POST", f"{path}?dry_run=true", body, {"Idempotency-Key": key})
 
+    def ask(self, path: str, body: bytes) -> Answer:
+        """Ask what a body says that changes nothing; tried everywhere, as a read is."""
+        return self._ask("POST", path, body, {})
+
     def change(self, path: str, body: bytes, key: str) -> Answer:
         """Ask for a change under a key.
 

@@ -8,16 +8,27 @@ from typing import Any
 
 import msgspec
 
-from fencepost import keys, output
+from fencepost import keys, output, schedule_text
 from fencepost.attest import OTHER_FORM, attestation, run_path
 from fencepost.client import Answer, Client
 from fencepost.config import NAME, NAME_FORM
 from fencepost.faults import Exit, Failure, Mistake, Uncertain, Unfitting, Unwritten
 from fencepost.nearest import quoted
+from fencepost.next import instant_ms
 from fencepost.schedule_file import load_schedules
-from runner.management.bodies import CancelBody, FreezeBody, ReplaceBody, ScheduleName
+from runner.ids import instant_text
+from runner.management.bodies import (
+    BackfillBody,
+    CancelBody,
+    EmptyBody,
+    EnableBody,
+    ManualBody,
+    ReplaceBody,
+    ScheduleName,
+)
 
 PAGE = 1_000
+_OF_CRON = ("tz", "dst_gap", "dst_fold", "exclude")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +64,7 @@ def _status(arguments: Namespace, shell: Shell) -> Exit:
 
 
 def _schedules(arguments: Namespace, shell: Shell) -> Exit:
-    return _shown(arguments, shell, shell.client.read_all("/v1/schedules"), output.schedules)
+    return _shown(arguments, shell, shell.client.read_all("/v1/schedules"), schedule_text.schedules)
 
 
 def _runs(arguments: Namespace, shell: Shell) -> Exit:
@@ -97,14 +108,62 @@ def _rehearsed(arguments: Namespace, shell: Shell, body: bytes) -> Exit:
     answer = shell.client.rehearse("/v1/apply", body, _key(arguments, shell))
     _warn_if_stale(shell, answer)
     preview = answer.content
-    shell.say(_told(preview, output.preview))
+    shell.say(_told(preview, schedule_text.preview))
     return Exit.CHANGES if any(preview.get(key) for key in ("creates", "changes", "revives", "pools")) else Exit.DONE
 
 
+def _next(arguments: Namespace, shell: Shell) -> Exit:
+    given = [f"--{key.replace('_', '-')}" for key in _OF_CRON if getattr(arguments, key) is not None]
+    if given:
+        raise Mistake(f"{given[0]} goes with a cron expression; schedule {quoted(arguments.what)} has its own")
+    if arguments.n > PAGE:
+        raise Mistake(f"-n {arguments.n} is too many of a schedule; 1 to {PAGE} is right")
+    name = _schedule_name(arguments.what)
+    query = {"namespace": name.namespace, "name": name.name, "n": str(arguments.n)}
+    if arguments.after is not None:
+        query["after"] = _instant(arguments.after, "--after")
+    if arguments.explain:
+        query["explain"] = "true"
+    answer = shell.client.read("/v1/next", query)
+    return _shown(arguments, shell, answer, schedule_text.planned)
+
+
 def _named_change(arguments: Namespace, shell: Shell) -> Exit:
-    """Trigger, enable, disable or delete one schedule."""
+    """Disable or delete one schedule."""
     body = msgspec.json.encode(_schedule_name(arguments.schedule))
     return _changed(arguments, shell, f"/v1/{arguments.command}", body)
+
+
+def _trigger(arguments: Namespace, shell: Shell) -> Exit:
+    name = _schedule_name(arguments.schedule)
+    body = ManualBody(name.namespace, name.name, arguments.overlap)
+    return _changed(arguments, shell, "/v1/trigger", msgspec.json.encode(body))
+
+
+def _enable(arguments: Namespace, shell: Shell) -> Exit:
+    name = _schedule_name(arguments.schedule)
+    body = EnableBody(name.namespace, name.name, arguments.catch_up)
+    return _changed(arguments, shell, "/v1/enable", msgspec.json.encode(body))
+
+
+def _backfill(arguments: Namespace, shell: Shell) -> Exit:
+    name = _schedule_name(arguments.schedule)
+    body = msgspec.json.encode(
+        BackfillBody(
+            namespace=name.namespace,
+            name=name.name,
+            first=_instant(arguments.first, "--from"),
+            last=_instant(arguments.last, "--to"),
+            dry_run=arguments.dry_run,
+        )
+    )
+    if not arguments.dry_run:
+        return _changed(arguments, shell, "/v1/backfill", body)
+    return _shown(arguments, shell, shell.client.ask("/v1/backfill", body), schedule_text.backfill)
+
+
+def _accept_clock(arguments: Namespace, shell: Shell) -> Exit:
+    return _changed(arguments, shell, "/v1/clock/accept", msgspec.json.encode(EmptyBody()))
 
 
 def _cancel(arguments: Namespace, shell: Shell) -> Exit:
@@ -113,7 +172,7 @@ def _cancel(arguments: Namespace, shell: Shell) -> Exit:
 
 def _freeze(arguments: Namespace, shell: Shell) -> Exit:
     """Freeze or unfreeze."""
-    return _changed(arguments, shell, f"/v1/{arguments.command}", msgspec.json.encode(FreezeBody()))
+    return _changed(arguments, shell, f"/v1/{arguments.command}", msgspec.json.encode(EmptyBody()))
 
 
 def _attest(arguments: Namespace, shell: Shell) -> Exit:
@@ -141,8 +200,11 @@ COMMANDS = {
     "show": _show,
     "unknown": _unknown,
     "apply": _apply,
-    "trigger": _named_change,
-    "enable": _named_change,
+    "next": _next,
+    "trigger": _trigger,
+    "enable": _enable,
+    "backfill": _backfill,
+    "clock": _accept_clock,
     "disable": _named_change,
     "delete": _named_change,
     "cancel": _cancel,
@@ -199,6 +261,10 @@ def _warn_if_stale(shell: Shell, answer: Answer) -> None:
         shell.warn(
             f"stale: no owner was reached; this is one voter's own checkpoint at applied index {answer.stale_index}"
         )
+
+
+def _instant(text: str, option: str) -> str:
+    return instant_text(instant_ms(text, option))
 
 
 def _key(arguments: Namespace, shell: Shell) -> str:

@@ -6,15 +6,17 @@ from typing import Any, Final
 
 import msgspec
 
-from fencepost import output
+from fencepost import output, schedule_text
 from runner.management.console_answers import Answer
 
 _READS: Final[MappingProxyType[str, Callable[[Any], str]]] = MappingProxyType(
     {
+        "backfill": schedule_text.backfill,
         "events": output.events,
         "help": "\n".join,
+        "next": schedule_text.planned,
         "runs": output.runs,
-        "schedules": output.schedules,
+        "schedules": schedule_text.schedules,
         "show": output.run,
         "status": output.status,
         "unknown": output.unknown,

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import TextIO
 
 from cluster.outcome import Unfit
-from fencepost import commands, init, keys, output, prepare
+from fencepost import commands, init, keys, output, prepare, schedule_text
 from fencepost.arguments import parser
 from fencepost.client import Client, Patience
 from fencepost.config import load_client, load_node, load_worker
 from fencepost.faults import Exit, Failure, Mistake, Uncertain, Unwritten
 from fencepost.layout import Layout
-from fencepost.next import explained, following, instant_ms, timing
+from fencepost.next import explained, following, instant_ms, is_schedule, timing
 
 INTERRUPTED = 130  # what shells say of a command that Ctrl-C ended
 
@@ -60,7 +60,7 @@ def _dispatch(arguments: Namespace, environ: Mapping[str, str]) -> int:
 
             return worker_process.run(worker)
         case "next":
-            return _next(arguments)
+            return _next(arguments, environ)
         case "voter" if arguments.action == "prepare":
             return _prepare(arguments)
         case _:
@@ -103,16 +103,18 @@ def _hosts(arguments: Namespace) -> dict[str, str]:
     return hosts
 
 
-def _next(arguments: Namespace) -> Exit:
-    after_ms = _wall_ms() if arguments.after is None else instant_ms(arguments.after)
+def _next(arguments: Namespace, environ: Mapping[str, str]) -> Exit:
+    if is_schedule(arguments.what):
+        return _client_command(arguments, environ)
     when = timing(
-        arguments.cron,
-        arguments.tz,
-        dst_gap=arguments.dst_gap,
-        dst_fold=arguments.dst_fold,
-        exclude=arguments.exclude,
+        arguments.what,
+        arguments.tz or "UTC",
+        dst_gap=arguments.dst_gap or "next",
+        dst_fold=arguments.dst_fold or "first",
+        exclude=arguments.exclude or (),
     )
-    told, shown = (explained, output.explained) if arguments.explain else (following, output.instants)
+    after_ms = _wall_ms() if arguments.after is None else instant_ms(arguments.after, "--after")
+    told, shown = (explained, schedule_text.explained) if arguments.explain else (following, schedule_text.instants)
     rows = told(when, after_ms, arguments.n)
     _say(output.as_json(rows) if arguments.json else shown(rows))
     return Exit.DONE

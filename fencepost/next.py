@@ -6,26 +6,22 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
+from msgspec import to_builtins
+
 from fencepost.faults import Mistake
 from fencepost.nearest import quoted
-from runner.calendar import (
-    BadExpression,
-    Occurrence,
-    Timing,
-    because,
-    check_timing,
-    check_trigger,
-    next_run,
-    occurrences,
-)
+from runner.calendar import BadExpression, Timing, check_timing, check_trigger
 from runner.calendar.dst import dst_policy
 from runner.calendar.exclusions import exclusions_of
-from runner.calendar.local_clock import local_text
-from runner.calendar.zones import zone
 from runner.checkpoint.ops import Cron
-from runner.ids import instant_text
+from runner.management import foreseeing
 
 Row = dict[str, Any]
+
+
+def is_schedule(what: str) -> bool:
+    """Return whether `next` is asked about a schedule, `NS/NAME`, and not about a cron expression."""
+    return "/" in what and not what.startswith("@") and len(what.split()) == 1
 
 
 def timing(
@@ -50,10 +46,7 @@ def following(when: Timing, after_ms: int, count: int) -> list[Row]:
     Raises:
         Mistake: none ever does.
     """
-    rows: list[Row] = []
-    while len(rows) < count and (found := next_run(when, after_ms)) is not None:
-        rows.append(_row(when, found))
-        after_ms = found.at_ms
+    rows: list[Row] = [to_builtins(form) for form in islice(foreseeing.following(when, after_ms), count)]
     if not rows:
         with _as_mistake():
             check_timing(when, after_ms)
@@ -62,10 +55,7 @@ def following(when: Timing, after_ms: int, count: int) -> list[Row]:
 
 def explained(when: Timing, after_ms: int, count: int) -> list[Row]:
     """Return the next planned instants strictly after one, those too that are skipped: `skipped` and `because` say why."""
-    return [
-        {**_row(when, found), "skipped": found.skipped, "because": because(when, found)}
-        for found in islice(occurrences(when, after_ms), count)
-    ]
+    return [to_builtins(form) for form in islice(foreseeing.explained(when, after_ms), count)]
 
 
 @contextmanager
@@ -76,13 +66,11 @@ def _as_mistake() -> Iterator[None]:
         raise Mistake(str(fault)) from fault
 
 
-def _row(when: Timing, found: Occurrence) -> Row:
-    local = local_text(found.at_ms, zone(when.timezone))
-    return {"at": instant_text(found.at_ms), "local": local, "rule": found.rule}
-
-
-def instant_ms(text: str) -> int:
+def instant_ms(text: str, option: str) -> int:
     """Return an ISO 8601 instant in milliseconds since the epoch; UTC unless it says otherwise.
+
+    Args:
+        option: where it was given.
 
     Raises:
         Mistake: it is no instant, or lies outside the years 1970 to 9000.
@@ -94,5 +82,5 @@ def instant_ms(text: str) -> int:
     except (ValueError, OverflowError):
         since = None
     if since is None or not 0 <= since.days < 366 * 7_030:
-        raise Mistake(f"--after {quoted(text)} is not an instant; right would be 2026-03-29T01:00:00Z")
+        raise Mistake(f"{option} {quoted(text)} is not an instant; right would be 2026-03-29T01:00:00Z")
     return (since.days * 86_400 + since.seconds) * 1_000 + since.microseconds // 1_000

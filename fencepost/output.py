@@ -51,30 +51,6 @@ def runs(rows: Sequence[Row]) -> str:
     )
 
 
-def schedules(rows: Sequence[Row]) -> str:
-    """Return schedules with their triggers."""
-    return table(
-        ["SCHEDULE", "TRIGGER", "TIMEZONE", "ENABLED", "POOL", "NEXT"],
-        [
-            (
-                f"{row['namespace']}/{row['name']}",
-                _trigger(row),
-                row["timezone"],
-                row["enabled"],
-                row["pool"],
-                row["next"] and row["next"]["at"],
-            )
-            for row in rows
-        ],
-    )
-
-
-def _trigger(row: Row) -> str:
-    if row["every_s"] is not None:
-        return f"every {row['every_s']}s"
-    return str(row["cron"] or f"at {row['at']}")
-
-
 def events(rows: Sequence[Row]) -> str:
     """Return the trail, newest first as it came, and the evidence that its lines stand on."""
     listed = table(
@@ -111,25 +87,24 @@ def unknown(rows: Sequence[Row]) -> str:
     return f"{listed}\n\n`fencepost show RUN` tells what is known of each. Attest only what you made sure of yourself."
 
 
-def instants(rows: Sequence[Row]) -> str:
-    """Return what `next` found."""
-    return table(["AT", "LOCAL", "RULE"], [(row["at"], row["local"], row["rule"]) for row in rows])
-
-
-def explained(rows: Sequence[Row]) -> str:
-    """Return what `next --explain` found."""
-    return table(
-        ["AT", "LOCAL", "RUNS", "RULE", "BECAUSE"],
-        [(row["at"], row["local"], row["skipped"] is None, row["rule"], row["because"]) for row in rows],
-    )
-
-
 _COUNTS = {"voter": "yes", "catching_up": "catches up", "not_accepted": "not accepted", "retired": "replaced"}
 
 
 def status(answer: Row) -> str:
     """Return one voter's view of the cluster."""
-    keys = ("cluster_id", "generation", "node", "role", "owner", "epoch", "revision", "term", "applied_index", "clock")
+    keys = (
+        "cluster_id",
+        "generation",
+        "node",
+        "role",
+        "owner",
+        "epoch",
+        "revision",
+        "term",
+        "applied_index",
+        "clock",
+        "tzdata",
+    )
     head = table(["KEY", "VALUE"], [(key, answer.get(key)) for key in keys if key in answer])
     if answer.get("frozen"):
         freeze = answer["frozen"]
@@ -162,7 +137,17 @@ def status(answer: Row) -> str:
 
 def run(answer: Row) -> str:
     """Return one run: what is known of it, what is not and why, its attempts and its events."""
-    keys = ("namespace", "schedule", "scheduled_for", "triggered_at", "run_id", "state", "reason")
+    keys = (
+        "namespace",
+        "schedule",
+        "scheduled_for",
+        "triggered_at",
+        "run_id",
+        "state",
+        "reason",
+        "caught_up",
+        "late_s",
+    )
     attempts = answer["attempts"]
     because = "Unknown because" if answer["state"] == "Unknown" else "Not known because"
     return "\n\n".join(
@@ -187,19 +172,6 @@ def run(answer: Row) -> str:
     )
 
 
-def preview(answer: Row) -> str:
-    """Return what an apply would do."""
-    lines = [
-        f"would {verb} {cell(name)}"
-        for verb, key in (("create", "creates"), ("change", "changes"), ("revive", "revives"))
-        for name in (answer.get(key, ()) if key == "revives" else answer[key])
-    ]
-    fresh = answer.get("new_pools", ())
-    lines += [f"would {'create' if name in fresh else 'change'} pool {cell(name)}" for name in answer["pools"]]
-    lines += [f"unchanged {cell(name)}" for name in answer["unchanged"]]
-    return "\n".join(lines)
-
-
 def outcome(answer: object) -> str:
     """Return what a change that was done was answered with, one line for each thing it says."""
     told = answer if isinstance(answer, Mapping) else {}
@@ -207,7 +179,7 @@ def outcome(answer: object) -> str:
     lines = [f"{done} before, under this key" if told.get("again") else done]
     for key, value in told.items():
         each = value if isinstance(value, list) else [value]
-        lines += [f"{cell(key)}: {_named(one)}" for one in each if key != "again"]
+        lines += [f"{cell(key)}: {named(one)}" for one in each if key != "again"]
     return "\n".join(lines)
 
 
@@ -223,6 +195,11 @@ def skipped(answer: Row) -> str:
     return f"run {cell(answer.get('run_id'))} is on record as Skipped ({why})"
 
 
+_LEFT = {
+    "has_run": "it has a run",
+    "pruned": "what was there is forgotten by retention",
+    "restored": "it was before a restore, and may have run",
+}
 _SKIPPED = {"overlap": "overlap: an earlier run of this schedule is still open"}
 _ATTEMPT = ("n", "state", "worker", "incarnation", "epoch", "permit", "started_at", "ended_at", "exit_code", "reason")
 
@@ -248,11 +225,13 @@ def _policy(retry: Row) -> str:
     return f"{retry['attempts']} attempts; {pauses}{only}"
 
 
-def _named(value: object) -> str:
+def named(value: object) -> str:
     """Return one thing that a change concerned: `demo/close created` for a schedule, else the value."""
     match value:
         case {"namespace": namespace, "name": name, "outcome": outcome}:
             return cell(f"{namespace}/{name} {outcome}")
+        case {"scheduled_for": scheduled_for, "why": why}:
+            return cell(f"{scheduled_for} alone ({_LEFT.get(why, why)})")
         case {"run_id": run_id, "attempt": attempt, "state": state, "run_state": run_state}:
             return cell(f"attempt {attempt} of run {run_id} is {state}, the run {run_state}")
         case _:

@@ -31,6 +31,7 @@ _WORDS: Final = {
     "`float`": "a number",
     "`array`": "a list",
     "`object`": "a table",
+    "`str | array`": "text or a list",
 }
 
 

@@ -6,6 +6,7 @@ file was installed. A name is looked up in the package's list before anything is
 
 from difflib import get_close_matches
 from functools import lru_cache
+from importlib import metadata
 from importlib.resources import files
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -14,6 +15,12 @@ from runner.calendar.expression import BadExpression
 
 SHOWN_CHARS: Final = 60
 NOT_A_PLACE: Final = frozenset({"Factory"})  # the mark of an unset host: its clock would read UTC unnoticed
+
+
+@lru_cache(maxsize=1)
+def version() -> str:
+    """Return the version of the package that the time zone data comes from, such as `2025.2` for IANA's 2025b."""
+    return metadata.version("tzdata")
 
 
 @lru_cache(maxsize=1)

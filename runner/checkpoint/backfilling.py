@@ -1,8 +1,9 @@
 """Backfill: runs for planned instants of the past that nothing is on record of."""
 
+import sqlite3
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 from runner.checkpoint import queries
 from runner.checkpoint.birth import Birth, planned_run
@@ -12,7 +13,7 @@ from runner.checkpoint.deleting import NO_SUCH_SCHEDULE
 from runner.checkpoint.freezing import FROZEN
 from runner.checkpoint.limits import MAX_WAITING
 from runner.checkpoint.ops import Backfill
-from runner.checkpoint.records import Schedule
+from runner.checkpoint.records import Head, Schedule
 from runner.checkpoint.results import OpResult
 from runner.ids import instant_text
 
@@ -36,29 +37,30 @@ def backfill(commit: Commit, op: Backfill) -> OpResult:
         return OpResult("refused", reason)
     taken = schedule.slot_run_id is not None
     made: list[str] = []
-    left: list[dict[str, Any]] = []
+    left: list[tuple[int, str]] = [(each.at_ms, each.why) for each in op.unplanned]
     for at_ms in op.instants:
-        why = left_alone(commit, schedule, at_ms)
+        why = left_alone(commit.db, commit.head, schedule, at_ms)
         if why is not None:
-            left.append({"scheduled_for": instant_text(at_ms), "why": why})
+            left.append((at_ms, why))
             continue
         birth = Birth(skipped=None, holds_slot=not taken, counts_from_ms=commit.now_ms)
         run = planned_run(commit, schedule, at_ms, birth)
         insert_run(commit, run, Cause(op.operation.principal, "backfill"))
         made.append(run.run_id)
         taken = True
-    return OpResult("done", detail={"schedule_id": schedule.schedule_id, "runs": made, "left": left})
+    listed = [{"scheduled_for": instant_text(at_ms), "why": why} for at_ms, why in sorted(left)]
+    return OpResult("done", detail={"schedule_id": schedule.schedule_id, "runs": made, "left": listed})
 
 
-def left_alone(commit: Commit, schedule: Schedule, at_ms: int) -> str | None:
+def left_alone(db: sqlite3.Connection, head: Head, schedule: Schedule, at_ms: int) -> str | None:
     """Return why a past instant gets no run: what is on record of it, or what must never come back; None if it may."""
     if schedule.pruned_before_ms is not None and at_ms <= schedule.pruned_before_ms:
         return "pruned"
-    if commit.head.restored_ms is not None and at_ms <= commit.head.restored_ms:
+    if head.restored_ms is not None and at_ms <= head.restored_ms:
         return "restored"
-    if commit.db.execute(_RUN, (schedule.schedule_id, at_ms)).fetchone() is not None:
+    if db.execute(_RUN, (schedule.schedule_id, at_ms)).fetchone() is not None:
         return "has_run"
-    found = commit.db.execute(_RANGE, (schedule.schedule_id, at_ms)).fetchone()
+    found = db.execute(_RANGE, (schedule.schedule_id, at_ms)).fetchone()
     return None if found is None or found[1] < at_ms else str(found[0])
 
 
@@ -69,7 +71,8 @@ def _refusal(commit: Commit, schedule: Schedule, op: Backfill) -> str | None:
         return FROZEN
     if op.schedule_revision != schedule.definition_revision:
         return "stale_plan"
-    return _fault(op.instants, min(schedule.watermark_ms, commit.now_ms))
+    planned_ms = min(schedule.watermark_ms, commit.now_ms)
+    return _fault(op.instants, planned_ms) or _fault([each.at_ms for each in op.unplanned], planned_ms)
 
 
 def _fault(instants: Sequence[int], planned_ms: int) -> str | None:

@@ -4,6 +4,7 @@ from typing import Final
 
 MAX_SCHEDULES: Final = 1_000
 MAX_POOLS: Final = 100
+MAX_CALENDARS: Final = 100
 MAX_ATTESTED: Final = 1_000
 MAX_WAITING: Final = 1_000
 """Runs of one schedule in line, side by side, or caught up at once."""

@@ -54,6 +54,7 @@ from runner.checkpoint.schedule_ops import (
     SetEnabled,
     Trigger,
     TriggerSpec,
+    Unplanned,
 )
 
 __all__ = [
@@ -100,6 +101,7 @@ __all__ = [
     "SetFrozen",
     "Trigger",
     "TriggerSpec",
+    "Unplanned",
     "decode",
     "encode",
 ]

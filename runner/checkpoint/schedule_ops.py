@@ -181,6 +181,13 @@ class Trigger(Struct, frozen=True, tag="trigger"):
     beside: bool = False
 
 
+class Unplanned(Struct, frozen=True):
+    """A planned instant that a backfill leaves alone, since the calendar says that it does not run."""
+
+    at_ms: int
+    why: Literal["excluded", "dst_gap"]
+
+
 class Backfill(Struct, frozen=True, tag="backfill"):
     """Create runs for planned instants of the past that nothing is on record of; others are left alone and listed.
 
@@ -189,6 +196,7 @@ class Backfill(Struct, frozen=True, tag="backfill"):
     Attributes:
         schedule_revision: revision that last changed the definition (not the row).
         instants: oldest first, none after the schedule's watermark.
+        unplanned: those in between that do not run; they are only listed in the answer.
     """
 
     operation: Operation
@@ -196,6 +204,7 @@ class Backfill(Struct, frozen=True, tag="backfill"):
     name: str
     schedule_revision: int
     instants: tuple[int, ...]
+    unplanned: tuple[Unplanned, ...] = ()
 
 
 class Missed(Struct, frozen=True):

@@ -1,26 +1,29 @@
 """From the body of an apply to the op that the checkpoint decides, and to what it would change."""
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
-import msgspec
+from msgspec.structs import replace
 
 from cluster.bearer import Principal
 from cluster.problem import Problem
-from runner.calendar import BadExpression, check_trigger, moment_ms
+from runner.calendar import BadExpression, check_timing, timing_of
 from runner.checkpoint import arming, queries
-from runner.checkpoint.ops import Apply, At, Cron, Every, Operation, PoolSpec, ScheduleSpec, TriggerSpec
+from runner.checkpoint.birth import window_ms
+from runner.checkpoint.ops import Apply, At, Operation, PoolSpec, ScheduleSpec
+from runner.checkpoint.records import Head, Schedule
+from runner.management.asked import Change, DrawId, Steps
 from runner.management.authorization import demand
-from runner.management.bodies import ApplyBody, ScheduleBody
-from runner.management.forms import PreviewForm
-from runner.management.policies import BadPolicy, retention_of, retry_of
+from runner.management.bodies import ApplyBody
+from runner.management.defining import spec_of
+from runner.management.policies import BadPolicy
 from runner.management.replies import WORDS
-from worker.protocol import CommandTarget
+from runner.management.schedule_forms import PreviewForm
+from runner.management.triggering import BadCalendar, Calendars
 
-MAX_TARGET_BYTES: Final = 64 << 10
 MOST: Final = 2**31 - 1
-OURS: Final = "FENCEPOST_"
 
 
 class Unusable(Exception):
@@ -31,53 +34,20 @@ class Unusable(Exception):
         super().__init__(f"{thing}: {why}.")
 
 
-def apply_op(body: ApplyBody, operation: Operation, draw_id: Callable[[], str]) -> Apply:
-    """Return the op for a checked body, each schedule with a fresh id in case its name was never seen."""
-    pools = tuple(PoolSpec(each.name, each.limit) for each in body.pools)
-    return Apply(operation, pools, tuple(_spec(each, draw_id()) for each in body.schedules))
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a body says that there should be, checked as far as the body alone tells; schedules still without an id."""
+
+    pools: tuple[PoolSpec, ...]
+    schedules: tuple[ScheduleSpec, ...]
+
+    def op(self, operation: Operation, draw_id: DrawId) -> Apply:
+        """Return the op, each schedule with a fresh id in case its name was never seen."""
+        return Apply(operation, self.pools, tuple(replace(each, schedule_id=draw_id()) for each in self.schedules))
 
 
-def preview(db: sqlite3.Connection, body: ApplyBody) -> PreviewForm:
-    """Return what an apply of a checked body would do to this checkpoint.
-
-    Raises:
-        Problem: 422: a schedule names a pool that neither the body nor the checkpoint has, or a one-shot's instant
-            had passed when the checkpoint last changed (an apply reads a clock, and may find more).
-    """
-    limits = queries.pool_limits(db)
-    known = limits.keys() | {pool.name for pool in body.pools}
-    head = queries.head(db)
-    creates, changes, revives, unchanged = [], [], [], []
-    for each in body.schedules:
-        title = f"{each.namespace}/{each.name}"
-        if each.pool not in known:
-            raise _problem(
-                Unusable(
-                    f"schedule {title}",
-                    f"pool {each.pool!r} is unknown; add a [[pool]] or use one of: {', '.join(sorted(known))}",
-                )
-            )
-        row = queries.schedule_named(db, each.namespace, each.name)
-        spec = _spec(each, row.schedule_id if row else "")
-        if arming.never_comes(spec, row, head):
-            raise _problem(Unusable(f"schedule {title}", WORDS[arming.AT_HAS_PASSED]))
-        if row is None:
-            creates.append(title)
-        elif row.deleted_ms is not None:
-            revives.append(title)
-        elif spec == row.spec:
-            unchanged.append(title)
-        else:
-            changes.append(title)
-    pools = [pool.name for pool in body.pools if limits.get(pool.name) != pool.limit]
-    new_pools = [name for name in pools if name not in limits]
-    return PreviewForm(
-        creates=creates, changes=changes, revives=revives, unchanged=unchanged, pools=pools, new_pools=new_pools
-    )
-
-
-def check(body: ApplyBody, principal: Principal) -> None:
-    """Return if every part can be meant and is the principal's to change.
+def wanted(body: ApplyBody, principal: Principal) -> Wanted:
+    """Return what a body says, if every part can be meant and is the principal's to change.
 
     Raises:
         Problem: 422 or 403, naming the first part that is not.
@@ -93,10 +63,88 @@ def check(body: ApplyBody, principal: Principal) -> None:
         _once("schedule", [f"{each.namespace}/{each.name}" for each in body.schedules])
         for pool in body.pools:
             _within(f"pool {pool.name}", "limit", pool.limit)
-        for each in body.schedules:
-            _check_schedule(each)
+        return Wanted(tuple(PoolSpec(each.name, each.limit) for each in body.pools), _schedules(body))
     except Unusable as unusable:
         raise _problem(unusable) from unusable
+
+
+def preview(db: sqlite3.Connection, what: Wanted) -> Steps[PreviewForm]:
+    """Return what an apply would do to this checkpoint, a schedule at a time.
+
+    Raises:
+        Problem: 422: a schedule names a pool that neither the body nor the checkpoint has, or nothing of it would have
+            run when the checkpoint last changed (an apply reads a clock, and may find more).
+    """
+    limits, head = queries.pool_limits(db), queries.head(db)
+    return _previewed(what, limits, head, _rows(db, what))
+
+
+def ahead(db: sqlite3.Connection, what: Wanted) -> Steps[Change]:
+    """Return the change that an apply asks for, once each schedule was looked at: something of it must be left to run.
+
+    Raises:
+        Problem: 422: nothing is, of the first schedule of which that is so.
+    """
+    return _looked_ahead(what, queries.head(db), _rows(db, what))
+
+
+def _previewed(what: Wanted, limits: dict[str, int], head: Head, rows: Sequence[Schedule | None]) -> Steps[PreviewForm]:
+    known = limits.keys() | {pool.name for pool in what.pools}
+    named: dict[str, list[str]] = {"creates": [], "changes": [], "revives": [], "unchanged": []}
+    for spec, row in zip(what.schedules, rows, strict=True):
+        title = _title(spec)
+        if spec.pool not in known:
+            right = f"add a [[pool]] or use one of: {', '.join(sorted(known))}"
+            raise _problem(Unusable(title, f"pool {spec.pool!r} is unknown; {right}"))
+        if arming.never_comes(spec, row, head):
+            raise _problem(Unusable(title, WORDS[arming.AT_HAS_PASSED]))
+        _demand_something_left(spec, row, head)
+        named[_outcome(spec, row)].append(f"{spec.namespace}/{spec.name}")
+        yield
+    pools = [pool.name for pool in what.pools if limits.get(pool.name) != pool.limit]
+    return PreviewForm(
+        creates=named["creates"],
+        changes=named["changes"],
+        revives=named["revives"],
+        unchanged=named["unchanged"],
+        pools=pools,
+        new_pools=[name for name in pools if name not in limits],
+    )
+
+
+def _looked_ahead(what: Wanted, head: Head, rows: Sequence[Schedule | None]) -> Steps[Change]:
+    for spec, row in zip(what.schedules, rows, strict=True):
+        _demand_something_left(spec, row, head)
+        yield
+    return Change(what.op)
+
+
+def _demand_something_left(spec: ScheduleSpec, row: Schedule | None, head: Head) -> None:
+    """Return if something of a definition that is new is left to run; what stands already may have come to its end."""
+    if _outcome(spec, row) == "unchanged":
+        return
+    # Of named instants those still run that are late within their window; the checkpoint refuses what is later.
+    after_ms = head.now_ms - (window_ms(spec) + 1 if isinstance(spec.trigger, At) else 0)
+    try:
+        check_timing(timing_of(spec, head.now_ms), after_ms)
+    except BadExpression as fault:
+        raise _problem(Unusable(_title(spec), str(fault))) from fault
+
+
+def _outcome(spec: ScheduleSpec, row: Schedule | None) -> str:
+    if row is None:
+        return "creates"
+    if row.deleted_ms is not None:
+        return "revives"
+    return "unchanged" if replace(spec, schedule_id=row.schedule_id) == row.spec else "changes"
+
+
+def _rows(db: sqlite3.Connection, what: Wanted) -> list[Schedule | None]:
+    return [queries.schedule_named(db, each.namespace, each.name) for each in what.schedules]
+
+
+def _title(spec: ScheduleSpec) -> str:
+    return f"schedule {spec.namespace}/{spec.name}"
 
 
 def _problem(unusable: Unusable) -> Problem:
@@ -121,61 +169,21 @@ def _within(thing: str, key: str, value: int) -> None:
         raise Unusable(thing, f"{key} {value} is too large; {MOST} is the most")
 
 
-def _check_schedule(each: ScheduleBody) -> None:
-    thing = f"schedule {each.namespace}/{each.name}"
+def _schedules(body: ApplyBody) -> tuple[ScheduleSpec, ...]:
     try:
-        check_trigger(_trigger(each), each.timezone)
-    except BadExpression as fault:
-        raise Unusable(thing, str(fault)) from fault
-    _check_policies(thing, each)
-    _check_command(thing, each.command)
+        calendars = Calendars.of(body.calendars)
+    except BadCalendar as fault:
+        raise Unusable(f"calendar {body.calendars[fault.index].name}", _at(fault.keys, str(fault))) from fault
+    found: list[ScheduleSpec] = []
+    for each in body.schedules:
+        try:
+            found.append(spec_of(each, calendars, ""))
+        except BadPolicy as fault:
+            raise Unusable(f"schedule {each.namespace}/{each.name}", _at(fault.keys, str(fault))) from fault
+    return tuple(found)
 
 
-def _check_policies(thing: str, each: ScheduleBody) -> None:
-    try:
-        retention_of(each.retention_s)
-        retry_of(each.retry)
-    except BadPolicy as fault:
-        raise Unusable(thing, f"{'.'.join(fault.keys)}: {fault}") from fault
-
-
-def _check_command(thing: str, command: CommandTarget) -> None:
-    if not command.argv[0] or any("\0" in argument for argument in command.argv):
-        raise Unusable(thing, "command.argv names no program or holds a NUL byte")
-    for name, value in command.env.items():
-        if not name or "=" in name or "\0" in name + value or name.startswith(OURS):
-            raise Unusable(thing, "command.env: a name is empty, holds '=' or NUL, or begins with FENCEPOST_ (ours)")
-    if command.cwd is not None and (not command.cwd or "\0" in command.cwd):
-        raise Unusable(thing, "command.cwd is not a path")
-    if command.timeout_ms is not None:
-        _within(thing, "command.timeout_ms", command.timeout_ms)
-    if len(msgspec.msgpack.encode(command)) > MAX_TARGET_BYTES:
-        raise Unusable(thing, f"command is longer than {MAX_TARGET_BYTES} bytes; put what is long into a file")
-
-
-def _trigger(each: ScheduleBody) -> TriggerSpec:
-    match (each.cron, each.every_s, each.at):
-        case (str(expression), None, None):
-            return Cron(expression)
-        case (None, int(interval_s), None):
-            return Every(interval_s)
-        case (None, None, str(text)):
-            return At((moment_ms(text, each.timezone),))
-        case _:
-            raise Unusable(f"schedule {each.namespace}/{each.name}", "write exactly one of cron, every and at")
-
-
-def _spec(each: ScheduleBody, schedule_id: str) -> ScheduleSpec:
-    return ScheduleSpec(
-        namespace=each.namespace,
-        name=each.name,
-        schedule_id=schedule_id,
-        trigger=_trigger(each),
-        timezone=each.timezone,
-        overlap=each.overlap,
-        pool=each.pool,
-        on_unknown=each.on_unknown,
-        retry=retry_of(each.retry),
-        retention_s=each.retention_s,
-        target=each.command,
-    )
+def _at(keys: Sequence[str | int], words: str) -> str:
+    """Return what is wrong with the path of its key in front, unless the words begin with that."""
+    path = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys).removeprefix(".")
+    return words if not path or words.startswith(f"{path} ") else f"{path}: {words}"

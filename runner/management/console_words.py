@@ -8,8 +8,10 @@ from typing import Final
 from runner.management import line_requests as requests
 from runner.management.line_requests import STATEMENT, Parts, Values
 
-NUMBERS: Final = frozenset({"attempt", "limit", "row_revision"})
-LISTS: Final = frozenset({"attempts", "pools", "schedules"})
+NUMBERS: Final = frozenset({"attempt", "limit", "n", "row_revision"})
+LISTS: Final = frozenset({"attempts", "calendars", "pools", "schedules"})
+FLAGS: Final = frozenset({"catch_up", "dry_run", "explain"})
+"""In plain words they are said without a value, in JSON they are true or false."""
 FOR_ALL: Final = ("credential",)
 FOR_CHANGES: Final = ("key",)
 
@@ -52,12 +54,8 @@ class Word:
         """Return how it is said in plain words."""
         needed = [_shown(name) for name in self.needs]
         maybe = [f"[{_shown(name)}]" for name in self.may_take]
-        options = [f"{_option(name)} {_placeholder(name)}" for name in self.needs_named]
-        others = [
-            f"[{_option(name)} {_placeholder(name)}]"
-            for name in self.named
-            if name not in self.needs_named and name not in LISTS
-        ]
+        options = [_with_value(name) for name in self.needs_named]
+        others = [f"[{_with_value(name)}]" for name in self.named if name not in self.needs_named and name not in LISTS]
         return " ".join([self.name, *needed, *maybe, *options, *others])
 
 
@@ -109,6 +107,14 @@ WORDS: Final = MappingProxyType(
                 parts=requests.events,
             ),
             Word(
+                name="next",
+                what="a schedule's next instants, and why",
+                command="next",
+                needs=("schedule",),
+                may_name=("n", "after", "explain"),
+                parts=requests.following,
+            ),
+            Word(
                 name="cancel",
                 what="cancel a run; it is Cancelled only once the stop is confirmed",
                 command="cancel",
@@ -121,16 +127,18 @@ WORDS: Final = MappingProxyType(
                 what="run a schedule once now",
                 command="trigger",
                 needs=("schedule",),
+                may_name=("overlap",),
                 is_change=True,
-                parts=requests.named_change("/v1/trigger"),
+                parts=requests.named_change("/v1/trigger", "overlap"),
             ),
             Word(
                 name="enable",
                 what="plan a schedule from now on",
                 command="enable",
                 needs=("schedule",),
+                may_name=("catch_up",),
                 is_change=True,
-                parts=requests.named_change("/v1/enable"),
+                parts=requests.named_change("/v1/enable", "catch_up"),
             ),
             Word(
                 name="disable",
@@ -149,6 +157,16 @@ WORDS: Final = MappingProxyType(
                 parts=requests.named_change("/v1/delete"),
             ),
             Word(
+                name="backfill",
+                what="make runs of a schedule's past instants that nothing is on record of",
+                command="backfill",
+                needs=("schedule",),
+                needs_named=("from", "to"),
+                may_name=("dry_run",),
+                is_change=True,
+                parts=requests.named_change("/v1/backfill", "from", "to", "dry_run"),
+            ),
+            Word(
                 name="freeze",
                 what="first thing in an incident: start nothing more, in all namespaces",
                 command="freeze",
@@ -163,10 +181,18 @@ WORDS: Final = MappingProxyType(
                 parts=requests.nothing_said("/v1/unfreeze"),
             ),
             Word(
+                name="clock",
+                what="`clock accept`: believe the clocks after a step that was meant",
+                command="clock accept",
+                needs=("action",),
+                is_change=True,
+                parts=requests.clock,
+            ),
+            Word(
                 name="apply",
                 what='create or change schedules and pools; only as JSON, such as {"command": "apply", "schedules": [...]}',
                 command="apply",
-                may_name=("pools", "schedules"),
+                may_name=("pools", "schedules", "calendars"),
                 is_change=True,
                 parts=requests.apply,
             ),
@@ -209,5 +235,24 @@ def _option(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
+def _with_value(name: str) -> str:
+    return _option(name) if name in FLAGS else f"{_option(name)} {_placeholder(name)}"
+
+
 def _placeholder(name: str) -> str:
-    return {"attester": "NAME", "credential": "FILE", "limit": "N", "row_revision": "R", "key": "K"}.get(name, "TEXT")
+    return _PLACEHOLDERS.get(name, "TEXT")
+
+
+_PLACEHOLDERS: Final = MappingProxyType(
+    {
+        "attester": "NAME",
+        "credential": "FILE",
+        "from": "INSTANT",
+        "key": "K",
+        "limit": "N",
+        "n": "N",
+        "overlap": "allow",
+        "row_revision": "R",
+        "to": "INSTANT",
+    }
+)

@@ -8,6 +8,8 @@ from typing import Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
+from runner.management.schedule_forms import RetryForm
+
 
 class AttemptForm(Struct, frozen=True, kw_only=True):
     """One attempt as `runs` lists it.
@@ -52,7 +54,13 @@ class AttemptInFull(AttemptForm, frozen=True, kw_only=True):
 
 
 class RunForm(Struct, frozen=True, kw_only=True):
-    """One run as `runs` lists it; `triggered_at` and a null `scheduled_for` for a manual one."""
+    """One run as `runs` lists it; `triggered_at` and a null `scheduled_for` for a manual one.
+
+    Attributes:
+        caught_up: the catch-up policy that let it run although it was late; null if it was in time.
+        late_s: how long after its instant it was put on record, seconds; null for a manual one.
+        beside: it runs beside its schedule's overlap slot.
+    """
 
     namespace: str
     schedule: str
@@ -62,6 +70,9 @@ class RunForm(Struct, frozen=True, kw_only=True):
     run_id: str
     state: str
     reason: str | None
+    caught_up: str | None
+    late_s: float | None
+    beside: bool
     attempts: list[AttemptForm]
 
 
@@ -93,16 +104,6 @@ class EventForm(Struct, frozen=True, kw_only=True, rename={"from_state": "from",
     to_state: str | None
     why: str | None
     evidence: str | None
-
-
-class RetryForm(Struct, frozen=True):
-    """A retry policy, as a body states it."""
-
-    attempts: int
-    backoff_ms: int
-    factor: float
-    max_ms: int
-    on_exit_codes: list[int] | None
 
 
 class UnknownForm(Struct, frozen=True, kw_only=True):
@@ -138,6 +139,7 @@ class ShowForm(Struct, frozen=True, kw_only=True):
     """One run with its trail.
 
     Attributes:
+        caught_up: as `RunForm` says, and so are `late_s` and `beside`.
         retry: the policy that it froze.
         not_before: no claim before this instant.
         events: newest first.
@@ -153,6 +155,9 @@ class ShowForm(Struct, frozen=True, kw_only=True):
     run_id: str
     state: str
     reason: str | None
+    caught_up: str | None
+    late_s: float | None
+    beside: bool
     pool: str
     not_before: str
     attempts_allowed: int
@@ -164,52 +169,6 @@ class ShowForm(Struct, frozen=True, kw_only=True):
     events: list[EventForm]
     unknown_because: str | None
     waits_for: str | None
-
-
-class PlannedForm(Struct, frozen=True):
-    """A planned instant, as `next` prints it too."""
-
-    at: str
-    local: str
-    rule: str | None
-
-
-class ScheduleForm(Struct, frozen=True, kw_only=True):
-    """One schedule, without its command.
-
-    Attributes:
-        cron: its expression, or null.
-        every_s: its interval, or null.
-        at: its one instant, or null.
-        anchor: what an interval counts from, or null.
-        attempts: launches in all, as `retry` says too.
-        retention_s: for how long ended runs are kept.
-        next: the next planned instant, null while disabled or if none will come.
-        planned_until: every planned instant up to here has a run or a skip, or had one.
-        pruned_until: runs and skips up to here may be gone; null if nothing was forgotten yet.
-        slot_run_id: the run that owns the overlap slot, or null.
-    """
-
-    namespace: str
-    name: str
-    schedule_id: str
-    enabled: bool
-    cron: str | None
-    every_s: int | None
-    at: str | None
-    anchor: str | None
-    timezone: str
-    overlap: str
-    pool: str
-    on_unknown: str
-    attempts: int
-    retry: RetryForm
-    retention_s: int
-    next: PlannedForm | None
-    planned_until: str
-    pruned_until: str | None
-    slot_run_id: str | None
-    row_revision: int
 
 
 class VoterForm(Struct, frozen=True):
@@ -250,6 +209,7 @@ class StatusForm(Struct, frozen=True, kw_only=True):
         owner: name of the owning voter, or null if this one knows of none.
         workers: null where only the owner knows.
         runs: state to instants.
+        tzdata: the version of the time zone data that this voter plans by.
         clock: `ok`, `clock_stepped` or `clock_behind`; null where only the owner knows.
         frozen: null unless nothing is materialised, claimed or permitted.
         timing: every length of time in force, seconds.
@@ -269,24 +229,7 @@ class StatusForm(Struct, frozen=True, kw_only=True):
     workers: list[WorkerForm] | None
     runs: dict[str, int]
     clock: str | None
+    tzdata: str
     frozen: FreezeForm | None
     timing: dict[str, float]
     trouble: str | None
-
-
-class PreviewForm(Struct, frozen=True, kw_only=True):
-    """What an apply would do, as `namespace/name` and pool names; `apply?dry_run=true` writes nothing.
-
-    Attributes:
-        revives: those that were deleted and would come back, enabled, under the id they had.
-        pools: those that would get another limit, new ones included.
-        new_pools: those of them that do not exist yet.
-    """
-
-    dry_run: Literal[True] = True
-    creates: list[str]
-    changes: list[str]
-    revives: list[str]
-    unchanged: list[str]
-    pools: list[str]
-    new_pools: list[str]

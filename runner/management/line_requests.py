@@ -59,21 +59,30 @@ def events(values: Values) -> Parts:
 
 def apply(values: Values) -> Parts:
     """Ask for schedules and pools to be as said."""
-    return _post("/v1/apply", {name: values[name] for name in ("pools", "schedules") if name in values})
+    return _post("/v1/apply", {name: values[name] for name in ("pools", "schedules", "calendars") if name in values})
 
 
-def named_change(path: str) -> Callable[[Values], Parts]:
-    """Return what asks a path for a change of one schedule; it raises a Problem (400) for no name of one."""
+def named_change(path: str, *also: str) -> Callable[[Values], Parts]:
+    """Return what asks a path for a change of one schedule; it raises a Problem (400) for no name of one.
 
-    def parts(values: Values) -> Parts:
-        namespace, _, name = str(values["schedule"]).partition("/")
-        if not (_is_name(namespace) and _is_name(name)):
-            raise Problem(
-                400, "Bad Request", f"{quoted(values['schedule'])} is no schedule: NAMESPACE/NAME.", "not_done"
-            )
-        return _post(path, {"namespace": namespace, "name": name})
+    Args:
+        also: what else of the values the body takes, where it was said.
+    """
+    return lambda values: _post(path, {**_schedule(values), **{name: values[name] for name in also if name in values}})
 
-    return parts
+
+def following(values: Values) -> Parts:
+    """Ask for a schedule's next instants; raises a Problem (400) as a change of one does."""
+    flags = {"explain": "true"} if values.get("explain") else {}
+    return Parts("GET", "/v1/next", query=_schedule(values) | _texts(values, "n", "after") | flags)
+
+
+def clock(values: Values) -> Parts:
+    """Ask for the clocks to be believed; raises a Problem (400) if anything else is said of them."""
+    if values["action"] != "accept":
+        detail = f"{quoted(values['action'])} is nothing that can be done to the clock; say: clock accept."
+        raise Problem(400, "Bad Request", detail, "not_done")
+    return _post("/v1/clock/accept", {})
 
 
 def nothing_said(path: str) -> Callable[[Values], Parts]:
@@ -145,6 +154,14 @@ def quoted(value: object) -> str:
     """Return something that was said as it may be said back: short, in quotes, nothing that a terminal obeys."""
     text = str(value)
     return ascii(text if len(text) <= MAX_SAID_BACK else text[:MAX_SAID_BACK] + "…")
+
+
+def _schedule(values: Values) -> dict[str, str]:
+    namespace, _, name = str(values["schedule"]).partition("/")
+    if not (_is_name(namespace) and _is_name(name)):
+        detail = f"{quoted(values['schedule'])} is no schedule: NAMESPACE/NAME."
+        raise Problem(400, "Bad Request", detail, "not_done")
+    return {"namespace": namespace, "name": name}
 
 
 def _post(path: str, body: object) -> Parts:

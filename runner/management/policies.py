@@ -2,23 +2,28 @@
 
 from typing import Final
 
-from runner.checkpoint.ops import Retry
+from runner.checkpoint.limits import MAX_JITTER_MS, MAX_WAITING, MAX_WINDOW_S
+from runner.checkpoint.ops import CatchUp, Overlap, Retry
 from runner.checkpoint.pause import LONGEST_PAUSE_MS
-from runner.management.bodies import RetryBody
+from runner.management.bodies import CatchUpBody, RetryBody
 
 MOST_ATTEMPTS: Final = 2**31 - 1
 LARGEST_FACTOR: Final = 100
 LONGEST_RETENTION_S: Final = 3_650 * 86_400
+MOST_RUNS: Final = 2**31 - 1
+DEFAULT_CONCURRENT: Final = 10
+DEFAULT_QUEUED: Final = 100
 
 _MILLI: Final = 1_000
+_LONGEST_SHOWN: Final = 10**30
 _SIGNALS: Final = range(-64, 0)
 _CODES: Final = range(1, 256)
 
 
 class BadPolicy(ValueError):
-    """A policy that cannot be meant: the path of its key in a schedule's body, and what is wrong there."""
+    """A part of a schedule that cannot be meant: the path of its key in the schedule's body, and what is wrong there."""
 
-    def __init__(self, keys: tuple[str, ...], words: str) -> None:
+    def __init__(self, keys: tuple[str | int, ...], words: str) -> None:
         """Keep both."""
         super().__init__(words)
         self.keys = keys
@@ -58,6 +63,82 @@ def retention_of(retention_s: int) -> int:
         words = f"{retention_s} s is out of range; 1 s to {LONGEST_RETENTION_S // 86_400} d is right"
         raise BadPolicy(("retention_s",), words)
     return retention_s
+
+
+def catch_up_of(body: CatchUpBody) -> CatchUp:
+    """Return a catch-up policy.
+
+    Raises:
+        BadPolicy: a value is out of range.
+    """
+    if not 1 <= body.window_s <= MAX_WINDOW_S:
+        words = f"{body.window_s} s is out of range; 1 s to {MAX_WINDOW_S // 86_400} d is right"
+        raise BadPolicy(("catch_up", "window_s"), words)
+    _within(("catch_up", "limit"), body.limit, MAX_WAITING)
+    return CatchUp(body.window_s, body.policy, body.limit)
+
+
+def jitter_of(jitter_ms: int) -> int:
+    """Return by how much a start may be delayed, milliseconds.
+
+    Raises:
+        BadPolicy: it is out of range.
+    """
+    if not 0 <= jitter_ms <= MAX_JITTER_MS:
+        raise BadPolicy(("jitter_ms",), f"{jitter_ms} ms is out of range; 0 s to 24 h is right")
+    return jitter_ms
+
+
+def max_runs_of(max_runs: int | None) -> int | None:
+    """Return how many planned occurrences become runs in all; None for no limit.
+
+    Raises:
+        BadPolicy: it is out of range.
+    """
+    if max_runs is not None:
+        _within(("max_runs",), max_runs, MOST_RUNS)
+    return max_runs
+
+
+def max_concurrent_of(overlap: Overlap, max_concurrent: int | None) -> int | None:
+    """Return how many runs of a schedule may be open at once; None for any overlap policy but `allow`.
+
+    Raises:
+        BadPolicy: it is out of range, or goes with another policy.
+    """
+    if overlap != "allow":
+        _absent("max_concurrent", max_concurrent, "allow", overlap)
+        return None
+    if max_concurrent is None:
+        return DEFAULT_CONCURRENT
+    _within(("max_concurrent",), max_concurrent, MAX_WAITING)
+    return max_concurrent
+
+
+def queue_limit_of(overlap: Overlap, queue_limit: int | None) -> int:
+    """Return how many runs may wait in line; the default for any overlap policy but `queue_all`, where it counts.
+
+    Raises:
+        BadPolicy: it is out of range, or goes with another policy.
+    """
+    if overlap != "queue_all":
+        _absent("queue_limit", queue_limit, "queue_all", overlap)
+    if queue_limit is None:
+        return DEFAULT_QUEUED
+    _within(("queue_limit",), queue_limit, MAX_WAITING)
+    return queue_limit
+
+
+def _within(keys: tuple[str, ...], value: int, most: int) -> None:
+    if not 1 <= value <= most:
+        shown = value if abs(value) < _LONGEST_SHOWN else "a number of so many digits"
+        raise BadPolicy(keys, f"{shown} is out of range; 1 to {most} is right")
+
+
+def _absent(key: str, value: int | None, goes_with: Overlap, overlap: Overlap) -> None:
+    if value is not None:
+        words = f'{value} goes with overlap = "{goes_with}" only, and it is "{overlap}"; leave it out or change overlap'
+        raise BadPolicy((key,), words)
 
 
 def _codes(given: tuple[int, ...] | None) -> tuple[int, ...] | None:

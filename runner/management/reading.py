@@ -1,35 +1,28 @@
 """Queries of a checkpoint as the forms that are answered; each sees only the principal's namespaces."""
 
 import sqlite3
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
 from cluster.bearer import Principal
 from cluster.problem import Problem
+from runner.calendar import BadExpression
 from runner.checkpoint import queries, uncertain
 from runner.checkpoint.freezing import freeze_of
 from runner.checkpoint.marks import EventMark, RunMark
-from runner.checkpoint.records import Event, Run, RunState, SkipRange
+from runner.checkpoint.records import Event, Run, RunState, Schedule, SkipRange
+from runner.management.asked import Page
 from runner.management.authorization import may_touch
+from runner.management.foreseeing import explained_of_schedule, of_schedule
 from runner.management.forms import ShowForm, UnknownForm
-from runner.management.rows import event_form, range_form, run_form, schedule_form, show_form, unknown_form
+from runner.management.replies import WORDS
+from runner.management.rows import event_form, range_form, run_form, show_form, unknown_form
+from runner.management.schedule_forms import PlannedForm
+from runner.management.schedule_rows import schedule_form
 from runner.management.words import waits_for, waits_for_unfreeze
 
 MOST_ROWS: Final = 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """A part of a list.
-
-    Attributes:
-        rows: the forms, perhaps worked out only as they are taken.
-        next: what to ask for to get the next page; None if this is the last one.
-    """
-
-    rows: Iterable[object]
-    next: str | None
 
 
 def schedules(db: sqlite3.Connection, principal: Principal, after: tuple[str, str], limit: int) -> Page:
@@ -41,6 +34,39 @@ def schedules(db: sqlite3.Connection, principal: Principal, after: tuple[str, st
     rows = list(queries.each_schedule(db, namespaces=principal.namespaces, after=after, limit=limit))
     last = f"{rows[-1].spec.namespace}/{rows[-1].spec.name}" if len(rows) == limit else None
     return Page((schedule_form(row, now_ms) for row in rows), last)
+
+
+def planned(
+    db: sqlite3.Connection,
+    principal: Principal,
+    named: tuple[str, str],
+    after_ms: int | None,
+    count: int,
+    explain: bool,  # noqa: FBT001 -- given by name, where the request is read
+) -> Page:
+    """Return the next instants of a schedule, enabled or not; each is worked out only as it is taken.
+
+    Args:
+        after_ms: strictly after this instant; None for after now and after what is planned already.
+
+    Raises:
+        Problem: 404 or 409: there is no such schedule, or it was deleted.
+    """
+    row, now_ms = visible_schedule(db, principal, named), queries.head(db).now_ms
+    if row.deleted_ms is not None:
+        raise Problem(409, "Conflict", f"Refused: {WORDS['schedule_deleted']}.", "not_done")
+    left = count
+    if row.spec.max_runs is not None and not explain:
+        left = min(count, max(0, row.spec.max_runs - row.planned_runs))
+    from_ms = max(row.watermark_ms, now_ms) if after_ms is None else after_ms
+    return Page(_planned(row, from_ms, left, explain=explain), None, at_once=1)
+
+
+def _planned(row: Schedule, after_ms: int, count: int, *, explain: bool) -> Iterator[PlannedForm]:
+    try:
+        yield from islice(explained_of_schedule(row, after_ms) if explain else of_schedule(row, after_ms), count)
+    except BadExpression as fault:  # accepted under time zone data that this voter does not have
+        raise Problem(409, "Conflict", f"This voter cannot tell: {fault}.", "not_done") from fault
 
 
 def runs(
@@ -56,7 +82,7 @@ def runs(
     Raises:
         Problem: 404: no schedule has this name.
     """
-    schedule_id = None if named is None else _schedule_id(db, principal, named)
+    schedule_id = None if named is None else visible_schedule(db, principal, named).schedule_id
     among = principal.namespaces if named is None else None
     rows = queries.runs(db, schedule_id=schedule_id, state=state, limit=limit, namespaces=among, before=before)
     forms = [
@@ -129,6 +155,19 @@ def visible_run(db: sqlite3.Connection, principal: Principal, run_id: str) -> Ru
     return run
 
 
+def visible_schedule(db: sqlite3.Connection, principal: Principal, named: tuple[str, str]) -> Schedule:
+    """Return a schedule of the principal's namespaces, a deleted one too.
+
+    Raises:
+        Problem: 404; the same for one of another namespace, so that names tell nothing.
+    """
+    row = queries.schedule_named(db, *named) if may_touch(principal, named[0]) else None
+    if row is None:
+        detail = f"There is no schedule {'/'.join(named)!r}; `fencepost schedules` lists them."
+        raise Problem(404, "Not Found", detail, "not_done")
+    return row
+
+
 def _waits_for(db: sqlite3.Connection, run: Run) -> str | None:
     if run.state is not RunState.PENDING:
         return None
@@ -144,14 +183,6 @@ def _waits_for(db: sqlite3.Connection, run: Run) -> str | None:
         pool=queries.pool(db, run.pool),
         now_ms=queries.head(db).now_ms,
     )
-
-
-def _schedule_id(db: sqlite3.Connection, principal: Principal, named: tuple[str, str]) -> str:
-    row = queries.schedule_named(db, *named) if may_touch(principal, named[0]) else None
-    if row is None:
-        detail = f"There is no schedule {'/'.join(named)!r}; `fencepost schedules` lists them."
-        raise Problem(404, "Not Found", detail, "not_done")
-    return row.schedule_id
 
 
 def _concerns(db: sqlite3.Connection, principal: Principal, event: Event) -> bool:

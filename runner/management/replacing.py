@@ -7,7 +7,7 @@ import structlog
 from cluster.listener import Reply
 from cluster.outcome import NotApplied, OutcomeUnknown, Why
 from cluster.problem import Problem
-from runner.management.asking import Replacement
+from runner.management.asked import Replacement
 from runner.management.ports import Member
 from runner.management.replies import answered, not_applied, unavailable, uncertain
 

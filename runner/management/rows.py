@@ -5,26 +5,21 @@ from typing import TypedDict
 
 from msgspec import UNSET, UnsetType
 
-from runner.agenda import has_run_out
-from runner.calendar import BadExpression, next_run, timing_of
-from runner.calendar.local_clock import local_text
-from runner.calendar.zones import zone
 from runner.checkpoint.birth import exit_codes
-from runner.checkpoint.ops import At, Cron, Every, Retry
-from runner.checkpoint.records import Attempt, Event, Run, Schedule, SkipRange
+from runner.checkpoint.ops import Retry
+from runner.checkpoint.records import Attempt, Event, Run, SkipRange
 from runner.ids import instant_text
 from runner.management.forms import (
     AttemptForm,
     AttemptInFull,
     EventForm,
-    PlannedForm,
     RangeForm,
-    RetryForm,
     RunForm,
-    ScheduleForm,
     ShowForm,
     UnknownForm,
 )
+from runner.management.schedule_forms import RetryForm
+from runner.management.schedule_rows import retry_form
 from runner.management.words import unknown_because, why_uncertain
 
 
@@ -37,6 +32,9 @@ class _Occurrence(TypedDict):
     run_id: str
     state: str
     reason: str | None
+    caught_up: str | None
+    late_s: float | None
+    beside: bool
 
 
 class _Launch(TypedDict):
@@ -126,59 +124,10 @@ def event_form(event: Event) -> EventForm:
     )
 
 
-def schedule_form(row: Schedule, now_ms: int) -> ScheduleForm:
-    """Return a schedule, with its next instant after what is planned already and after now."""
-    spec = row.spec
-    trigger = spec.trigger
-    every_s = trigger.interval_s if isinstance(trigger, Every) else None
-    return ScheduleForm(
-        namespace=spec.namespace,
-        name=spec.name,
-        schedule_id=row.schedule_id,
-        enabled=row.enabled,
-        cron=trigger.expression if isinstance(trigger, Cron) else None,
-        every_s=every_s,
-        at=instant_text(trigger.instants_ms[0]) if isinstance(trigger, At) else None,
-        anchor=None if every_s is None else instant_text(row.anchor_ms),
-        timezone=spec.timezone,
-        overlap=spec.overlap,
-        pool=spec.pool,
-        on_unknown=spec.on_unknown,
-        attempts=spec.retry.attempts,
-        retry=_retry(spec.retry),
-        retention_s=spec.retention_s,
-        next=_next(row, now_ms) if row.enabled else None,
-        planned_until=instant_text(row.watermark_ms),
-        pruned_until=_text(row.pruned_before_ms),
-        slot_run_id=row.slot_run_id,
-        row_revision=row.revision,
-    )
-
-
-def _retry(policy: Retry) -> RetryForm:
-    codes = None if policy.on_exit_codes is None else list(policy.on_exit_codes)
-    factor = policy.factor_milli / 1_000
-    return RetryForm(policy.attempts, policy.backoff_ms, factor, policy.max_ms, codes)
-
-
 def _frozen_retry(run: Run) -> RetryForm:
     codes = exit_codes(run)
     kept = None if codes is None else tuple(sorted(codes))
-    return _retry(Retry(run.attempts_allowed, run.backoff_ms, run.factor_milli, run.max_backoff_ms, kept))
-
-
-def _next(row: Schedule, now_ms: int) -> PlannedForm | None:
-    """Return the next occurrence that runs."""
-    if has_run_out(row):
-        return None
-    try:
-        planned = next_run(timing_of(row.spec, row.anchor_ms), max(row.watermark_ms, now_ms))
-    except BadExpression:
-        return None  # accepted under time zone data that this voter does not have; the owner's decides
-    if planned is None:
-        return None
-    local = local_text(planned.at_ms, zone(row.spec.timezone))
-    return PlannedForm(instant_text(planned.at_ms), local, planned.rule)
+    return retry_form(Retry(run.attempts_allowed, run.backoff_ms, run.factor_milli, run.max_backoff_ms, kept))
 
 
 def _occurrence(run: Run) -> _Occurrence:
@@ -191,6 +140,9 @@ def _occurrence(run: Run) -> _Occurrence:
         "run_id": run.run_id,
         "state": run.state.value,
         "reason": run.reason,
+        "caught_up": run.caught_up,
+        "late_s": None if run.scheduled_for_ms is None else (run.created_ms - run.scheduled_for_ms) / 1_000,
+        "beside": run.beside,
     }
 
 

@@ -4,7 +4,8 @@ A voter that does not own relays a request once, with the caller's own bearer, a
 """
 
 import asyncio
-from collections.abc import Mapping
+import sqlite3
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -17,12 +18,14 @@ from cluster.outcome import NotApplied, OutcomeUnknown
 from cluster.ports import Clock, Randomness
 from cluster.problem import Problem
 from cluster.relay import RelayRequest, ReplyLost, Unreachable
-from runner.checkpoint.ops import AttestOp, CancelOp, Op
-from runner.management.asking import Change, Endpoint, Read, Replacement
+from runner.checkpoint import queries
+from runner.checkpoint.ops import AttestOp, CancelOp, Op, Operation
+from runner.management.asked import Change, Page, Read, Replacement, Steps, Weighed
+from runner.management.asking import Endpoint
 from runner.management.keys import operation_of, uuid7
 from runner.management.metrics import CONTENT_TYPE, exposition
 from runner.management.ports import Member, Owner, Relay
-from runner.management.reading import Page, visible_run
+from runner.management.reading import visible_run
 from runner.management.replacing import replaced
 from runner.management.replies import STALE, answered, decided, not_applied, unavailable, uncertain
 from runner.management.status import status_form
@@ -31,7 +34,6 @@ from runner.trusted_time import ClockState
 
 BARRIER_S: Final = 3.0
 UNAVAILABLE: Final = 503
-ROWS_AT_ONCE: Final = 20  # a row may cost some milliseconds (a rare date); this voter has other things to do
 
 _log = structlog.get_logger("runner.management")
 
@@ -124,7 +126,7 @@ class Management:
             return reply
         applied_index = self.node.status().applied_index
         try:
-            return await _whole(await self.node.read(asked.query), stale_index=applied_index)
+            return await self._whole(asked, stale_index=applied_index)
         except Problem as problem:
             headers = {**problem.headers, STALE: str(applied_index)}
             raise Problem(
@@ -138,7 +140,7 @@ class Management:
                 await self.node.barrier()
         except (NotApplied, OutcomeUnknown, TimeoutError):
             return None
-        return await _whole(await self.node.read(asked.query))
+        return await self._whole(asked)
 
     async def _read_through_owner(self, request: Request) -> Reply | None:
         owner = self._other_owner()
@@ -150,12 +152,46 @@ class Management:
             return None
         return None if reply.status == UNAVAILABLE else reply
 
-    async def _change(self, asked: Change | Replacement, request: Request) -> Reply:
+    async def _whole(self, asked: Read, stale_index: int | None = None) -> Reply:
+        """Return what was asked for, worked out as far as it is not yet."""
+        form = await self._worked_out(asked)
+        if not isinstance(form, Page):
+            return answered(form, stale_index=stale_index)
+        rows: list[object] = []
+        for row in form.rows:
+            rows.append(row)
+            if len(rows) % form.at_once == 0:
+                await asyncio.sleep(0)
+        return answered(rows, stale_index=stale_index, next_page=form.next)
+
+    async def _worked_out(self, found: object) -> object:
+        """Return what a query, and the steps and queries that follow from it, come to; all else runs between steps."""
+        while isinstance(found, Read | Generator):
+            found = await (self.node.read(found.query) if isinstance(found, Read) else _stepped(found))
+        return found
+
+    async def _weighed(self, asked: Weighed, operation: Operation) -> Change:
+        """Return the change that the checkpoint as it stands makes of a request.
+
+        A key whose result is on record is answered with that, whatever has become of the rest since.
+        """
+
+        def query(db: sqlite3.Connection) -> object:
+            kept = queries.kept_operation(db, operation.principal, operation.key)
+            return asked.query(db) if kept is None else asked.again
+
+        change = await self._worked_out(Read(query))
+        assert isinstance(change, Change), "what is weighed is a change"
+        return change
+
+    async def _change(self, asked: Change | Weighed | Replacement, request: Request) -> Reply:
         """Submit the op here; its result, or how certain it is that there is none."""
         now_ms = self.clock.wall_ms()
         operation = operation_of(request, now_ms)
         if isinstance(asked, Replacement):
             return await replaced(self.node, asked, request.principal.name)
+        if isinstance(asked, Weighed):
+            asked = await self._weighed(asked, operation)
         op = asked.build(operation, lambda: uuid7(now_ms, self.randomness))
         await self._demand_run(op, request)
         said = _log.bind(principal=request.principal.name, path=request.path, key=operation.key)
@@ -198,16 +234,14 @@ class Management:
         return None if owner == self.name else owner
 
 
-async def _whole(form: object, stale_index: int | None = None) -> Reply:
-    """Return a form as an answer; rows that are still to be worked out are, and everything else runs in between."""
-    if not isinstance(form, Page):
-        return answered(form, stale_index=stale_index)
-    rows: list[object] = []
-    for row in form.rows:
-        rows.append(row)
-        if len(rows) % ROWS_AT_ONCE == 0:
-            await asyncio.sleep(0)
-    return answered(rows, stale_index=stale_index, next_page=form.next)
+async def _stepped(steps: Steps[object]) -> object:
+    """Take every step, and return what they come to."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
+        await asyncio.sleep(0)
 
 
 def _is_local(request: Request) -> bool:

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from cluster.problem import Problem
-from runner.management.console_words import ALSO, LISTS, NUMBERS, WORDS, Word
+from runner.management.console_words import ALSO, FLAGS, LISTS, NUMBERS, WORDS, Word
 from runner.management.line_requests import Values, quoted
 from runner.management.recovering import is_one_plain_line
 
@@ -68,8 +68,13 @@ def as_said(spoken: Spoken, also: Mapping[str, object]) -> object:
     if spoken.is_json or values.keys() & LISTS:
         return {"command": spoken.word.name, **values}
     in_order = [str(values.pop(name)) for name in spoken.word.in_order if name in values]
-    named = [f"--{name.replace('_', '-')}={value}" for name, value in values.items()]
+    named = [_named(name, value) for name, value in values.items() if value is not False]
     return shlex.join([spoken.word.name, *in_order, *named])
+
+
+def _named(name: str, value: object) -> str:
+    option = f"--{name.replace('_', '-')}"
+    return option if name in FLAGS else f"{option}={value}"
 
 
 def bad(detail: str) -> Problem:
@@ -104,15 +109,14 @@ def _plain_values(word: Word, words: Sequence[str]) -> dict[str, object]:
     rest = iter(words)
     for each in rest:
         if each.startswith("--"):
-            option, value = _option(word, each, rest)
-            name = option
+            name, value = _option(word, each, rest)
         else:
             name, value = next(free, ""), each
             if not name:
                 raise bad(f"{quoted(each)} is one word too many; say: {word.usage()}")
         if name in values:
             raise bad(f"{name} is said twice; say: {word.usage()}")
-        values[name] = _number(name, value) if name in NUMBERS else value
+        values[name] = True if name in FLAGS else _number(name, value) if name in NUMBERS else value
     return values
 
 
@@ -121,7 +125,10 @@ def _option(word: Word, said: str, rest: Iterator[str]) -> tuple[str, str]:
     name = option.removeprefix("--").replace("-", "_")
     if name not in word.named or name in LISTS:
         raise bad(f"{word.name} takes no {quoted(option)} in plain words; say: {word.usage()}")
-    if not equals:
+    if name in FLAGS:
+        if equals:
+            raise bad(f"{option} takes no value; leave it out for no.")
+    elif not equals:
         value = next(rest, "--")
         if value.startswith("--"):
             raise bad(f"{option} has no value (one that begins with -- is said as {option}=VALUE).")
@@ -143,7 +150,9 @@ def _checked(word: Word, values: Values) -> Values:
             raise bad(f"{name} is no number that can be meant.")
         if name in LISTS and not isinstance(value, list):
             raise bad(f"{name} is no list.")
-        if name not in NUMBERS | LISTS and not (isinstance(value, str) and _is_plain(value)):
+        if name in FLAGS and not isinstance(value, bool):
+            raise bad(f"{name} is neither true nor false.")
+        if name not in NUMBERS | LISTS | FLAGS and not (isinstance(value, str) and _is_plain(value)):
             raise bad(f"{name} is not one line of plain text of at most {MAX_TEXT} characters.")
     for name in (*word.needs, *word.needs_named):
         if name not in values:

@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Mapping
 
 from cluster.ports import Status
+from runner.calendar import zones
 from runner.checkpoint import queries
 from runner.checkpoint.freezing import freeze_of
 from runner.ids import instant_text
@@ -31,6 +32,7 @@ def status_form(db: sqlite3.Connection, *, status: Status, owner: Owner, timing:
         ],
         workers=workers if owner.drives else None,
         runs=queries.counts(db),
+        tzdata=zones.version(),
         clock=owner.clock_state() if owner.drives else None,
         frozen=None if freeze is None else FreezeForm(instant_text(freeze.since_ms), freeze.by),
         timing=dict(timing),

@@ -3,7 +3,7 @@ import pytest
 from fencepost.faults import Mistake
 from fencepost.next import explained, following, instant_ms, timing
 
-AFTER = instant_ms("2026-03-28T00:00:00Z")
+AFTER = instant_ms("2026-03-28T00:00:00Z", "--after")
 
 
 def test_instants_with_their_local_time_and_the_rule_that_applied() -> None:
@@ -44,7 +44,7 @@ def test_what_cannot_be_meant_is_refused_in_one_line(expression: str, zone: str,
     ],
 )
 def test_an_instant_is_utc_unless_it_says_otherwise(text: str, right: int) -> None:
-    assert instant_ms(text) == right
+    assert instant_ms(text, "--after") == right
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_an_instant_is_utc_unless_it_says_otherwise(text: str, right: int) -> No
 )
 def test_no_instant(text: str) -> None:
     with pytest.raises(Mistake, match="is not an instant") as caught:
-        instant_ms(text)
+        instant_ms(text, "--after")
     assert str(caught.value).isprintable()
 
 

@@ -1,6 +1,6 @@
 from typing import Any
 
-from fencepost import output
+from fencepost import output, schedule_text
 
 ATTEMPT = {
     "n": 1,
@@ -123,11 +123,11 @@ def test_schedules_with_their_next_instant() -> None:
         "enabled": True,
     }
     every = cron | {"name": "beat", "cron": None, "every_s": 2, "enabled": False, "pool": "default", "next": None}
-    text = output.schedules([cron | {"pool": "default", "next": {"at": "2026-03-29T00:00:00Z"}}, every])
+    text = schedule_text.schedules([cron | {"pool": "default", "next": {"at": "2026-03-29T00:00:00Z"}}, every])
     assert [line.split("  ")[-1].strip() for line in text.split("\n")[1:]] == ["2026-03-29T00:00:00Z", "-"]
     assert "every 2s" in text
     once = every | {"every_s": None, "at": "2026-03-29T00:00:00Z"}
-    assert "  at 2026-03-29T00:00:00Z  " in output.schedules([once])
+    assert "  at 2026-03-29T00:00:00Z  " in schedule_text.schedules([once])
 
 
 def test_what_a_change_and_its_rehearsal_say() -> None:
@@ -143,8 +143,8 @@ def test_what_a_change_and_its_rehearsal_say() -> None:
     assert output.skipped({"run_id": "r1", "reason": "late"}) == "run r1 is on record as Skipped (late)"
     preview = {"creates": ["demo/a"], "changes": ["demo/b"], "unchanged": ["demo/c"], "pools": ["reports", "gpu"]}
     lines = ["would create demo/a", "would change demo/b", "would create pool reports", "would change pool gpu"]
-    assert output.preview(preview | {"new_pools": ["reports"]}).split("\n") == [*lines, "unchanged demo/c"]
-    assert "would change pool reports" in output.preview(preview)  # a voter of an older version
+    assert schedule_text.preview(preview | {"new_pools": ["reports"]}).split("\n") == [*lines, "unchanged demo/c"]
+    assert "would change pool reports" in schedule_text.preview(preview)  # a voter of an older version
 
 
 def test_show_states_the_retry_policy_in_words() -> None:

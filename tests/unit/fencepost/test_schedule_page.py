@@ -6,11 +6,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fencepost import schedule_file, toml_file
+from fencepost import file_forms, toml_file
 from fencepost.duration import milliseconds
 from fencepost.schedule_file import load_schedules
-from runner.checkpoint.limits import MAX_SCHEDULES
+from runner.calendar.exclusions import MAX_DATES, MAX_ENTRIES
+from runner.checkpoint.limits import MAX_CALENDARS, MAX_JITTER_MS, MAX_SCHEDULES, MAX_WAITING, MAX_WINDOW_S
 from runner.checkpoint.scheduling import DEFAULT_POOL_LIMIT
+from runner.management.defining import MAX_TARGET_BYTES
+from runner.management.policies import DEFAULT_CONCURRENT, DEFAULT_QUEUED
+from runner.management.triggering import MAX_CARRIED, MAX_INSTANTS, MAX_TRIGGERS
 from worker.engine.command import PASSED_ON
 from worker.engine.process import Limits
 
@@ -18,11 +22,15 @@ ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "schedule-file.md").read_text()
 EXAMPLES = re.findall(r"^```toml\n(.*?)^```$", PAGE + (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
 FORMS = {
-    "## `[[schedule]]`": schedule_file._ScheduleForm,
-    "### `retry`": schedule_file._RetryForm,
-    "### `[schedule.command]`": schedule_file._CommandForm,
-    "## `[[pool]]`": schedule_file._PoolForm,
+    "## `[[schedule]]`": file_forms.ScheduleForm,
+    "### `[[schedule.trigger]]`": file_forms.TriggerForm,
+    "### `catch_up`": file_forms.CatchUpForm,
+    "### `retry`": file_forms.RetryForm,
+    "### `[schedule.command]`": file_forms.CommandForm,
+    "## `[[pool]]`": file_forms.PoolForm,
+    "## `[[calendar]]`": file_forms.CalendarForm,
 }
+NEEDS = {"max_concurrent": {"overlap": '"allow"'}, "queue_limit": {"overlap": '"queue_all"'}}
 ROW = re.compile(r"^\| `(\w+)` \| ([^|]*) \| ([^|]*) \| ([^|]*) ?\|$", re.MULTILINE)
 
 
@@ -41,7 +49,7 @@ def test_every_example_loads(tmp_path: Path, text: str) -> None:
 
 
 def test_there_are_examples() -> None:
-    assert len(EXAMPLES) == 7
+    assert len(EXAMPLES) == 9
 
 
 @pytest.mark.parametrize("heading", FORMS)
@@ -55,7 +63,11 @@ def test_every_key_has_its_row_and_no_other(heading: str) -> None:
 @pytest.mark.parametrize("heading", FORMS)
 def test_the_defaults_and_examples_of_the_tables_are_right(tmp_path: Path, heading: str) -> None:
     base = {"namespace": '"a"', "name": '"b"', "every": '"1s"', "pool": '"default"', "command": '{ argv = ["true"] }'}
+    schedule = "[[schedule]]\nnamespace = 'a'\nname = 'b'\ncommand = { argv = ['true'] }\n"
     bases = {
+        "### `[[schedule.trigger]]`": (f"{schedule}[[schedule.trigger]]", {"every": '"1s"'}),
+        "### `catch_up`": (f"{schedule}every = '1s'\n[schedule.catch_up]", {}),
+        "## `[[calendar]]`": (f"{schedule}every = '1s'\n[[calendar]]", {"name": '"a"', "dates": "[]"}),
         "## `[[schedule]]`": ("[[schedule]]", base),
         "### `retry`": ("[[schedule]]\n" + "\n".join(f"{k} = {v}" for k, v in base.items()) + "\n[schedule.retry]", {}),
         "### `[schedule.command]`": (
@@ -65,6 +77,7 @@ def test_the_defaults_and_examples_of_the_tables_are_right(tmp_path: Path, headi
         "## `[[pool]]`": ("[[pool]]", {"name": '"a"', "limit": "1"}),
     }
     head, keys = bases[heading]
+    (tmp_path / "holidays-de.toml").write_text('dates = ["2026-10-03"]')
 
     def loaded(stated: dict[str, str]) -> object:
         path = tmp_path / "row.toml"
@@ -72,12 +85,12 @@ def test_the_defaults_and_examples_of_the_tables_are_right(tmp_path: Path, headi
         return load_schedules(path)
 
     for key, (default, example) in rows(heading).items():
-        gone = {key, "every"} if key in {"cron", "at"} else {key}
+        gone = {key, "every"} if key in {"cron", "at", "trigger"} else {key}
         without = {name: value for name, value in keys.items() if name not in gone}
         if default.startswith("`"):
             assert loaded(without) == loaded({**without, key: default.strip("`")})
         if example:
-            loaded({**without, key: example.strip("`")})
+            loaded({**without, **NEEDS.get(key, {}), key: example.strip("`")})
 
 
 def test_the_numbers_of_the_page_are_those_of_the_code() -> None:
@@ -85,7 +98,16 @@ def test_the_numbers_of_the_page_are_those_of_the_code() -> None:
     assert "at most 1 MiB" in PAGE
     assert f"at most {MAX_SCHEDULES:,} schedules" in PAGE
     assert f"with a limit of {DEFAULT_POOL_LIMIT};" in PAGE
-    assert f"at most {schedule_file.MAX_TARGET_BYTES >> 10} KiB" in PAGE
+    assert f"at most {MAX_TARGET_BYTES >> 10} KiB" in PAGE
     assert f"SIGKILL {Limits().stop_grace_s:.0f} s later" in PAGE
     assert f"sees `{'`, `'.join(PASSED_ON[:-1])}` and `{PASSED_ON[-1]}`" in PAGE
+    assert f"up to {MAX_INSTANTS:,}: RFC 3339" in PAGE
+    assert f"up to {MAX_TRIGGERS} tables" in PAGE
+    assert f"up to {MAX_ENTRIES:,} dates" in PAGE
+    assert f"ranges of dates, at most {MAX_DATES:,}" in PAGE
+    assert f"At most {MAX_CALENDARS} calendars" in PAGE
+    assert f"at most {MAX_CARRIED:,} dates in all" in PAGE
+    assert f"where it is {DEFAULT_CONCURRENT} by default" in PAGE
+    assert f"where it is {DEFAULT_QUEUED} by default" in PAGE
+    assert (MAX_WAITING, MAX_WINDOW_S, MAX_JITTER_MS) == (1_000, 30 * 86_400, 24 * 3_600_000)
     assert milliseconds("3650d")

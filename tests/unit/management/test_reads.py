@@ -7,8 +7,8 @@ import pytest
 from cluster.outcome import NotApplied, OutcomeUnknown, Why
 from cluster.relay import ReplyLost, Unreachable
 from runner.checkpoint.ops import Cron
-from runner.management import rows, service
-from runner.management.service import ROWS_AT_ONCE
+from runner.management import foreseeing, service
+from runner.management.asked import Page
 from tests.unit.management.fakes import (
     NOW_MS,
     RECOVERY,
@@ -24,6 +24,8 @@ from tests.unit.management.fakes import (
     put_schedule,
     spec,
 )
+
+ROWS_AT_ONCE = Page((), None).at_once
 
 
 def filled(voter: Voter, runs: int = 2) -> None:
@@ -62,6 +64,7 @@ async def test_runs_have_exactly_the_promised_form() -> None:
         {
             "namespace": "demo", "schedule": "tick", "schedule_id": "id-of-demo-tick",
             "scheduled_for": "2026-01-01T00:01:00Z", "run_id": "r1", "state": "Succeeded", "reason": None,
+            "caught_up": None, "late_s": 0.0, "beside": False,
             "attempts": [
                 {
                     "n": 1, "state": "Succeeded", "worker": "w1", "incarnation": "a4", "epoch": 3,
@@ -72,12 +75,13 @@ async def test_runs_have_exactly_the_promised_form() -> None:
         },
         {
             "namespace": "other", "schedule": "tock", "schedule_id": "id-of-other-tock", "scheduled_for": None,
-            "triggered_at": "2026-01-01T00:00:30Z", "run_id": "r0x", "state": "Unknown", "reason": None, "attempts": [],
+            "triggered_at": "2026-01-01T00:00:30Z", "run_id": "r0x", "state": "Unknown", "reason": None,
+            "caught_up": None, "late_s": None, "beside": False, "attempts": [],
         },
         {
             "namespace": "demo", "schedule": "tick", "schedule_id": "id-of-demo-tick",
             "scheduled_for": "2026-01-01T00:00:00Z", "run_id": "r0", "state": "Succeeded", "reason": None,
-            "attempts": [],
+            "caught_up": None, "late_s": 0.0, "beside": False, "attempts": [],
         },
         {
             "namespace": "demo", "schedule": "tick", "schedule_id": "id-of-demo-tick",
@@ -302,7 +306,7 @@ async def test_status_is_always_the_asked_voters() -> None:
     assert (other["node"], other["owner"], other["workers"], other["clock"]) == ("node2", "node1", None, None)
     assert set(other) == {
         "cluster_id", "generation", "node", "role", "owner", "epoch", "revision", "term", "applied_index",
-        "voters", "workers", "runs", "clock", "frozen", "timing", "trouble",
+        "voters", "workers", "runs", "clock", "tzdata", "frozen", "timing", "trouble",
     }  # fmt: skip
     linked = {"name": "node2", "connected": True, "applied_index": 38, "disk_id": "e" * 32, "suffrage": "not_accepted"}
     assert other["voters"][1] == linked
@@ -342,8 +346,8 @@ async def test_a_long_list_of_schedules_is_worked_out_in_slices(monkeypatch: pyt
         looked.append(None)
         return original(*asked)
 
-    original = rows.next_run
-    monkeypatch.setattr(rows, "next_run", counted)
+    original = foreseeing.next_run
+    monkeypatch.setattr(foreseeing, "next_run", counted)
     beats: list[int] = []
 
     def beat() -> None:
