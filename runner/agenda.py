@@ -55,7 +55,7 @@ def aim_of(row: Schedule) -> Aim:
     if has_run_out(row):
         return Aim(row.definition_revision, row.watermark_ms, None)
     try:
-        planned = next_occurrence(timing_of(row.spec, row.anchor_ms), row.watermark_ms)
+        planned = next_occurrence(timing_of(row.spec, row.anchor_ms, row.defined_ms), row.watermark_ms)
     except BadExpression as fault:
         return Aim(row.definition_revision, row.watermark_ms, None, str(fault))
     return Aim(row.definition_revision, row.watermark_ms, planned.at_ms if planned else None)
@@ -123,7 +123,7 @@ def _chain(row: Schedule, now_ms: int, links: int, barred: Sequence[Bar]) -> tup
     watermark_ms = row.watermark_ms
     for _ in range(links):
         try:
-            timing = timing_of(row.spec, row.anchor_ms)
+            timing = timing_of(row.spec, row.anchor_ms, row.defined_ms)
             look = _look(row, timing, watermark_ms, now_ms, barred)
             delayed = starts_ms(row.spec, row.schedule_id, timing, window_ms(row.spec), look.due)
         except BadExpression:

@@ -25,7 +25,7 @@ from runner.proposing import Proposer
 from runner.settings import Timing
 from runner.succession import could_move
 from runner.tenure import Overtaken, Tenure
-from runner.trusted_time import Reckoning, fresh_clocks, look, state_of
+from runner.trusted_time import Reckoning, accepted, fresh_clocks, look, state_of
 from runner.view import View, Wants, read
 
 # After these the voter cannot go on under this epoch; after the others (queue or store full) the next look tries again.
@@ -260,6 +260,9 @@ class Loop:
                 tenure.contacts.ring_all()
             case ops.Apply() | ops.SetEnabled() | ops.Delete() | ops.Materialise():
                 tenure.aims.forget(_schedules_in(answer.changed))
+            case ops.AcceptClock() if not answer.again and tenure.reckoning is not None:
+                tenure.reckoning = accepted(tenure.reckoning)
+                _log.warning("clock accepted", by=op.operation.principal, median_ms=tenure.reckoning.median_ms)
             case ops.ForgetOperations():
                 tenure.forget_at_s = tenure.served.served_s + FORGET_EVERY_S
             case _:

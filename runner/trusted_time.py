@@ -6,7 +6,7 @@ that reports and cancellations go on with a plausible instant while nothing new 
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from cluster.ports import PeerClock
@@ -48,6 +48,14 @@ def state_of(reckoning: Reckoning | None, timing: Timing) -> ClockState:
         return ClockState.STEPPED
     behind_ms = reckoning.now_ms - reckoning.median_ms
     return ClockState.BEHIND if behind_ms > _ms(timing.clock_step_s) else ClockState.OK
+
+
+def accepted(reckoning: Reckoning) -> Reckoning:
+    """Return the same look, with the clocks believed as they stand, because a person says that the step was meant.
+
+    The next look takes `now` from them; before that nothing is written under another instant than this one.
+    """
+    return replace(reckoning, stepped=False)
 
 
 def fresh_clocks(own_wall_ms: int, peers: Iterable[PeerClock], *, mono_s: float, seen_s: float) -> tuple[int, ...]:

@@ -10,11 +10,12 @@ from runner.calendar.timing import Timing, next_occurrence
 from runner.checkpoint.ops import NamedDates, ScheduleSpec
 
 
-def timing_of(spec: ScheduleSpec, anchor_ms: int) -> Timing:
+def timing_of(spec: ScheduleSpec, anchor_ms: int, defined_ms: int | None = None) -> Timing:
     """Return when a schedule is due.
 
     Args:
         anchor_ms: what its `every` counts from, milliseconds since the epoch, UTC.
+        defined_ms: when this definition took effect; None where nothing before it is asked for.
 
     Raises:
         BadExpression: an exclusion cannot be meant.
@@ -27,6 +28,7 @@ def timing_of(spec: ScheduleSpec, anchor_ms: int) -> Timing:
         NONE if not spec.exclude else _exclusions(spec.exclude, spec.calendars),
         spec.start_ms,
         spec.end_ms,
+        defined_ms,
     )
 
 

@@ -16,7 +16,7 @@ from runner.calendar.local_clock import comes_twice, is_second_pass, local_text,
 from runner.calendar.trigger import check_trigger, next_after
 from runner.calendar.wall import DAY_S, SEARCH_DAYS
 from runner.calendar.zones import zone
-from runner.checkpoint.ops import AnyOf, Cron, TriggerSpec
+from runner.checkpoint.ops import AnyOf, At, Cron, TriggerSpec
 
 MAX_SKIPS: Final = 150
 """How many skips are looked past for an occurrence that runs; an excluded stretch, however full, is a few of them."""
@@ -34,6 +34,7 @@ class Timing:
         anchor_ms: what `every` counts from, milliseconds since the epoch, UTC; of no meaning for the others.
         start_ms: nothing is planned before this instant; None for no such bound.
         end_ms: nothing is planned after this instant.
+        defined_ms: in a union only what `at` names is planned up to this instant; None for no such bound.
     """
 
     trigger: TriggerSpec
@@ -43,6 +44,7 @@ class Timing:
     exclusions: Exclusions = NONE
     start_ms: int | None = None
     end_ms: int | None = None
+    defined_ms: int | None = None
 
     def reaches(self, at_ms: int) -> bool:
         """Return whether an instant is not after the end."""
@@ -161,7 +163,9 @@ def because(timing: Timing, occurrence: Occurrence) -> str | None:
 def _planned(timing: Timing, trigger: TriggerSpec, where: ZoneInfo, after_ms: int) -> Iterator[Occurrence]:
     """Yield what a trigger plans, before exclusions and without bounds."""
     if isinstance(trigger, AnyOf):
-        parts = (_planned(timing, part, where, after_ms) for part in trigger.triggers)
+        later_ms = after_ms if timing.defined_ms is None else max(after_ms, timing.defined_ms)
+        froms = ((part, after_ms if isinstance(part, At) else later_ms) for part in trigger.triggers)
+        parts = (_planned(timing, part, where, from_ms) for part, from_ms in froms)
         for _, same in groupby(merge(*parts, key=_at_ms), key=_at_ms):
             yield min(same, key=lambda each: each.skipped is not None)  # it runs if any of them runs it
         return

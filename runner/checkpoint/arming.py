@@ -1,9 +1,10 @@
 """From which instant on a schedule plans once it is created, edited or revived."""
 
+from collections.abc import Iterator
 from typing import Final
 
 from runner.checkpoint.birth import window_ms
-from runner.checkpoint.ops import At, ScheduleSpec
+from runner.checkpoint.ops import AnyOf, At, Cron, Every, ScheduleSpec, TriggerSpec
 from runner.checkpoint.records import Head, Schedule
 
 AT_HAS_PASSED: Final = "at_has_passed"
@@ -12,9 +13,9 @@ AT_HAS_PASSED: Final = "at_has_passed"
 def watermark_ms(spec: ScheduleSpec, stored: Schedule | None, head: Head) -> int:
     """Return the watermark of a definition that takes effect now.
 
-    An instant counts only if it is later than the definition that plans it. The exception is one that `at` names and
-    that is late within its window: the watermark lies just before it, so that it runs once. In a union there is no such
-    exception: what the other triggers would have planned meanwhile must not run.
+    An instant counts only if it is later than the definition that plans it. The exception is one that `at` names for
+    the first time and that is late within its window: the watermark lies just before it, so that it runs once. What
+    recurs beside it, in a union, is held back by `Schedule.defined_ms`.
     """
     reached_ms = head.now_ms if stored is None else max(stored.watermark_ms, head.now_ms)
     late_ms = _first_left_ms(spec, stored, head)
@@ -22,23 +23,32 @@ def watermark_ms(spec: ScheduleSpec, stored: Schedule | None, head: Head) -> int
 
 
 def never_comes(spec: ScheduleSpec, stored: Schedule | None, head: Head) -> bool:
-    """Return whether `at` is new and none of its instants would ever be planned.
+    """Return whether the trigger is new, names all its instants, and none of them would ever be planned.
 
     Each is more than the window ago, or not later than what this schedule has planned, pruned or lost to a restore.
     """
-    return _names_instants(spec, stored) and _first_left_ms(spec, stored, head) is None
+    is_new = stored is None or stored.deleted_ms is not None or stored.spec.trigger != spec.trigger
+    parts = _parts(spec.trigger)
+    if not is_new or not all(isinstance(part, At) for part in parts):
+        return False
+    floor_ms = _floor_ms(spec, stored, head)
+    return all(at_ms <= floor_ms for at_ms in _named(spec.trigger))
 
 
 def _first_left_ms(spec: ScheduleSpec, stored: Schedule | None, head: Head) -> int | None:
-    if not isinstance(spec.trigger, At) or not _names_instants(spec, stored):
-        return None
+    """Return the first instant that `at` names for the first time and that would still be planned."""
     floor_ms = _floor_ms(spec, stored, head)
-    return next((at_ms for at_ms in spec.trigger.instants_ms if at_ms > floor_ms), None)
+    gone = stored is None or stored.deleted_ms is not None
+    known = frozenset() if stored is None or gone else frozenset(_named(stored.spec.trigger))
+    return min((at_ms for at_ms in _named(spec.trigger) if at_ms > floor_ms and at_ms not in known), default=None)
 
 
-def _names_instants(spec: ScheduleSpec, stored: Schedule | None) -> bool:
-    is_new = stored is None or stored.deleted_ms is not None or stored.spec.trigger != spec.trigger
-    return is_new and isinstance(spec.trigger, At)
+def _parts(trigger: TriggerSpec) -> tuple[Cron | Every | At, ...]:
+    return trigger.triggers if isinstance(trigger, AnyOf) else (trigger,)
+
+
+def _named(trigger: TriggerSpec) -> Iterator[int]:
+    return (at_ms for part in _parts(trigger) if isinstance(part, At) for at_ms in part.instants_ms)
 
 
 def _floor_ms(spec: ScheduleSpec, stored: Schedule | None, head: Head) -> int:

@@ -191,6 +191,8 @@ class Schedule:
         digest: of the target that its next run freezes.
         pruned_before_ms: nothing planned up to here materialises again; None if nothing was pruned yet.
         deleted_ms: when it was deleted; None while it is there.
+        defined_ms: when its definition took effect: what recurs is planned only after it, also where the watermark lies
+            before it for the sake of a late `at`.
         revision: revision that last changed the row.
     """
 
@@ -207,6 +209,7 @@ class Schedule:
     pruned_before_ms: int | None = None
     deleted_ms: int | None = None
     planned_runs: int = 0
+    defined_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

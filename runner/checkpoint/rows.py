@@ -16,7 +16,7 @@ RUN_COLUMNS: Final = ", ".join(
 )
 SCHEDULE_COLUMNS: Final = (
     "spec, schedule_id, enabled, definition_revision, watermark_ms, anchor_ms, slot_run_id, revision,"
-    " digest, tail_skip_ms, pruned_before_ms, deleted_ms, planned_runs"
+    " digest, tail_skip_ms, pruned_before_ms, deleted_ms, planned_runs, defined_ms"
 )
 
 _spec_decoder = msgspec.json.Decoder(ScheduleSpec)

@@ -28,12 +28,12 @@ UNKNOWN_POOL: Final = "unknown_pool"
 _NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?")
 _INSERT_SCHEDULE: Final = (
     "INSERT INTO schedules (schedule_id, namespace, name, spec, digest,"
-    " beside_limit, definition_revision, watermark_ms, anchor_ms, revision, enabled)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)"
+    " beside_limit, definition_revision, watermark_ms, anchor_ms, defined_ms, revision, enabled)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)"
 )
 _UPDATE_SCHEDULE: Final = (
     "UPDATE schedules SET spec = ?, digest = ?, beside_limit = ?, definition_revision = ?,"
-    " watermark_ms = ?, anchor_ms = ?, revision = ?, tail_skip_ms = NULL,"
+    " watermark_ms = ?, anchor_ms = ?, defined_ms = ?, revision = ?, tail_skip_ms = NULL,"
     # What was deleted comes back as a new one would: enabled, and with all its runs ahead. Any other keeps both.
     " planned_runs = CASE WHEN deleted_ms IS NULL THEN planned_runs ELSE 0 END,"
     " enabled = enabled OR deleted_ms IS NOT NULL, deleted_ms = NULL WHERE schedule_id = ?"
@@ -223,7 +223,7 @@ def _write_schedule(commit: Commit, spec: ScheduleSpec, stored: Schedule | None,
     keeps_anchor = keeps_anchor and isinstance(spec.trigger, Every)
     anchor_ms = stored.anchor_ms if stored is not None and keeps_anchor else -(-now_ms // 1000) * 1000
     defined = (_encoder.encode(spec), digest, overlap.beside_limit(spec))
-    planned = (commit.revision, watermark_ms, anchor_ms, commit.revision)
+    planned = (commit.revision, watermark_ms, anchor_ms, now_ms, commit.revision)
     if stored is None:
         named = (spec.schedule_id, spec.namespace, spec.name)
         commit.db.execute(_INSERT_SCHEDULE, (*named, *defined, *planned))

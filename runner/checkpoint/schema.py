@@ -19,6 +19,7 @@ CREATE TABLE pools (
 ) STRICT, WITHOUT ROWID"""
 
 # `digest` is of the target in `spec`. A deleted schedule keeps its row: the tombstone.
+# `defined_ms`: when its definition took effect.
 # `beside_limit`: the run with the slot is launched only while fewer runs than this are open beside it.
 # `tail_skip_ms`: first instant of the skip range that holds the newest planned instant, if that one was skipped.
 _SCHEDULES: Final = """
@@ -28,7 +29,7 @@ CREATE TABLE schedules (
     enabled INTEGER NOT NULL, definition_revision INTEGER NOT NULL,
     watermark_ms INTEGER NOT NULL, anchor_ms INTEGER NOT NULL,
     slot_run_id TEXT, tail_skip_ms INTEGER, pruned_before_ms INTEGER, deleted_ms INTEGER,
-    planned_runs INTEGER NOT NULL DEFAULT 0, beside_limit INTEGER NOT NULL DEFAULT 1,
+    planned_runs INTEGER NOT NULL DEFAULT 0, defined_ms INTEGER NOT NULL, beside_limit INTEGER NOT NULL DEFAULT 1,
     revision INTEGER NOT NULL,
     UNIQUE (namespace, name)
 ) STRICT, WITHOUT ROWID"""

@@ -20,6 +20,7 @@ ALLOWED: Final = MappingProxyType(
     {
         "health": _EITHER,
         "status": _EITHER,
+        "metrics": _EITHER,
         "list": _EITHER,
         "show": _EITHER,
         "events": _EITHER,

@@ -22,6 +22,7 @@ def management_routes(management: Management) -> list[Route]:
     """Return every route of the management listener."""
     own = [
         Route("GET", "/v1/status", ALLOWED["status"], management.status),
+        Route("GET", "/metrics", ALLOWED["metrics"], management.metrics),
         Route("GET", "/healthz", ALLOWED["health"], management.healthz),
         Route("GET", "/readyz", ALLOWED["health"], management.readyz),
     ]

@@ -23,12 +23,14 @@ from runner.checkpoint.ops import AttestOp, CancelOp, Op, Operation
 from runner.management.asked import Change, Page, Read, Replacement, Steps, Weighed
 from runner.management.asking import Endpoint
 from runner.management.keys import operation_of, uuid7
+from runner.management.metrics import CONTENT_TYPE, exposition
 from runner.management.ports import Member, Owner, Relay
 from runner.management.reading import visible_run
 from runner.management.replacing import replaced
 from runner.management.replies import STALE, answered, decided, not_applied, unavailable, uncertain
 from runner.management.status import status_form
 from runner.management.words import FIRST_ELECTION
+from runner.trusted_time import ClockState
 
 BARRIER_S: Final = 3.0
 UNAVAILABLE: Final = 503
@@ -93,14 +95,26 @@ class Management:
             await self.node.read(partial(status_form, status=self.node.status(), owner=self.owner, timing=self.timing))
         )
 
+    async def metrics(self, request: Request) -> Reply:
+        """Answer with what `status` says in numbers, as Prometheus reads them."""
+        if request.query:
+            raise Problem(400, "Bad Request", "metrics takes no query parameters.", "not_done")
+        form = partial(status_form, status=self.node.status(), owner=self.owner, timing=self.timing)
+        return Reply(body=exposition(await self.node.read(form)), content_type=CONTENT_TYPE)
+
     async def healthz(self, _: Request) -> Reply:
         """Answer that this process serves."""
         return answered({"healthy": True})
 
     async def readyz(self, _: Request) -> Reply:
-        """Answer whether this voter sees a leader and can do its part: 200, else 503 and why not."""
+        """Answer whether this voter sees a leader and can do its part: 200, else 503 and why not.
+
+        An owner that does not believe the clocks cannot: nothing new runs until they agree or are accepted.
+        """
         status = self.node.status()
         why = status.trouble or (None if status.leader is not None else "this voter knows of no leader")
+        if why is None and self.owner.drives and self.owner.clock_state() == ClockState.STEPPED.value:
+            why = "clock_stepped: the clocks jumped, and nothing is planned; set them right, or run fencepost clock accept"
         if why is None:
             return answered({"ready": True, "leader": status.leader})
         return Reply(UNAVAILABLE, answered({"ready": False, "leader": status.leader, "why": why}).body)

@@ -5,16 +5,15 @@ What is about processes of a host is tested with processes; the table in README.
 
 import asyncio
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from runner.checkpoint import ops, queries
-from runner.checkpoint.records import Attempt, Run, SkipRange
+from runner.checkpoint.records import Attempt, Run
 from runner.checkpoint.results import OpResult
 from tests.unit.runner.fake_node import FakeLog
-from tests.unit.runner.rows import MINUTE_MS, NOON_MS, spec
+from tests.unit.runner.rows import spec
 from tests.unit.runner.virtual_time import simulate
 from tests.unit.runner.world import FakeWorker, Voter, elapsed_s, operation, running, tick, triggered, voter
 from worker.protocol import Claim
@@ -211,101 +210,6 @@ def test_c55_a_late_report_for_a_superseded_attempt_is_kept_and_changes_nothing(
         first = attempts_of(one, run_id)[0]
         assert (first.state.value, first.superseded) == ("Unknown", True)
         assert "finish" in first.evidence
-
-    story_of(story)
-
-
-def told(one: Voter) -> list[tuple[int, str]]:
-    """Return minute after noon and state of each planned instant."""
-    rows: list[tuple[int, str]] = []
-    for row in one.runs():
-        if isinstance(row, SkipRange):
-            first = (row.first_ms - NOON_MS) // MINUTE_MS
-            rows += [(first + n, f"skipped {row.reason}") for n in range(row.count)]
-        elif row.scheduled_for_ms is not None:
-            rows.append(((row.scheduled_for_ms - NOON_MS) // MINUTE_MS, row.state.value))
-    return rows
-
-
-LASTS_S = 144.0
-"""As long, beside a minutely schedule, as twelve minutes beside one of every five."""
-STOPS_S = 20.0
-
-
-class AtWork(FakeWorker):
-    """Runs whatever comes for its time, and takes a while to stop it.
-
-    Attributes:
-        spans: minute of each launch, with the seconds at which it began and ended.
-    """
-
-    async def until(self, until_s: float) -> None:
-        self.spans: list[tuple[int, float, float]] = []
-        alive: dict[str, tuple[Claim, float, float | None]] = {}
-        while elapsed_s() < until_s:
-            reply = await self.poll(5.0)
-            for claim in reply.claims:
-                if (claim.binding.run_id, claim.binding.attempt) not in self.held:
-                    self.hold(claim, "accepted")
-                    assert (await self.permit(claim)).kind == "granted"
-                    alive[claim.binding.run_id] = (claim, elapsed_s(), None)
-            for stop in reply.stops:
-                claim, since_s, stop_s = alive[stop.run_id]
-                alive[stop.run_id] = (claim, since_s, stop_s or elapsed_s())
-            for claim, since_s, stop_s in list(alive.values()):
-                if stop_s is not None and elapsed_s() - stop_s >= STOPS_S:
-                    await self._ended(claim, since_s, self.stopped(claim))
-                elif stop_s is None and elapsed_s() - since_s >= LASTS_S:
-                    await self._ended(claim, since_s, self.finish(claim))
-                else:
-                    continue
-                del alive[claim.binding.run_id]
-
-    async def _ended(self, claim: Claim, since_s: float, report: Any) -> None:
-        self.spans.append((int(claim.scheduled_for[14:16]), since_s, elapsed_s()))
-        await self.report(report)
-        self.drop(claim)
-
-
-def test_c24_skip_runs_what_finds_the_slot_free_and_records_the_rest() -> None:
-    async def story(one: Voter) -> None:
-        await one.apply(spec(trigger=ops.Cron("* * * * *")))
-        await AtWork(one).until(7.5 * 60)
-        runs = [(minute, kept) for minute, kept in told(one) if kept != "skipped overlap"]
-        assert runs == [(1, "Succeeded"), (4, "Succeeded"), (7, "Active")]
-        assert [m for m, kept in told(one) if kept == "skipped overlap"] == [2, 3, 5, 6]
-
-    story_of(story)
-
-
-def test_c24_cancel_previous_starts_only_after_the_stop_is_confirmed() -> None:
-    async def story(one: Voter) -> None:
-        await one.apply(spec(trigger=ops.Cron("* * * * *"), overlap="cancel_previous"))
-        worker = AtWork(one)
-        await worker.until(4.5 * 60)
-        assert told(one) == [(1, "Cancelled"), (2, "Cancelled"), (3, "Cancelled"), (4, "Active")]
-        assert [minute for minute, _, _ in worker.spans] == [1, 2, 3]
-        for (_, _, ended_s), (minute, began_s, _) in pairwise(worker.spans):
-            assert ended_s <= began_s, "never side by side"
-            assert minute * 60 + STOPS_S <= began_s < minute * 60 + STOPS_S + 10
-
-    story_of(story)
-
-
-def test_c24_cancel_previous_waits_for_a_stop_that_nobody_confirms() -> None:
-    """What waits is displaced by what comes after it; nothing starts beside work that may be alive."""
-
-    async def story(one: Voter) -> None:
-        await one.apply(spec(trigger=ops.Cron("* * * * *"), overlap="cancel_previous"))
-        worker = FakeWorker(one)
-        await asyncio.sleep(58)
-        await worker.launched()
-        other = FakeWorker(one, name="w2", incarnation="i2", ledger="l2")
-        until_s = elapsed_s() + 200
-        while elapsed_s() < until_s:
-            assert (await other.poll(5.0)).claims == []
-        assert told(one) == [(1, "Cancelling"), (2, "Skipped"), (3, "Skipped"), (4, "Pending")]
-        assert [(each.state.value, each.unresolved) for each in one.attempts()] == [("Cancelling", True)]
 
     story_of(story)
 

@@ -62,6 +62,21 @@ def test_c29_created_late_within_its_window_it_runs_once(late_ms: int) -> None:
     simulate(story)
 
 
+def test_c29_in_a_union_it_runs_late_and_what_recurs_beside_it_does_not() -> None:
+    async def story() -> None:
+        one = voter()
+        async with running(one):
+            late_ms = one.clock.wall_ms() - 150_000
+            union = ops.AnyOf((ops.Cron("* * * * *"), ops.At((late_ms, NOON_MS + 90_000))))
+            await one.apply(spec("once", union, overlap="allow"))
+            await asyncio.sleep(1)
+            assert told(one) == [(late_ms, "Pending")], "no minute before the definition"
+            await asyncio.sleep(120)
+            assert [at - NOON_MS for at, _ in told(one)] == [late_ms - NOON_MS, 60_000, 90_000, 120_000]
+
+    simulate(story)
+
+
 @pytest.mark.parametrize("late_ms", [WINDOW_MS + 1_000, 24 * WINDOW_MS])
 def test_c29_created_later_than_its_window_it_is_refused_and_nothing_of_it_waits(late_ms: int) -> None:
     async def story() -> None:

@@ -134,6 +134,7 @@ class FakeOwner:
     answer: OpResult | BaseException = field(default_factory=lambda: OpResult("done"))
     ops: list[Op] = field(default_factory=list)
     epoch: int | None = 3
+    clock: str = "ok"
 
     @property
     def drives(self) -> bool:
@@ -152,7 +153,7 @@ class FakeOwner:
         return [WorkerContact("w1", "a4", 1.23456)]
 
     def clock_state(self) -> str:
-        return "ok"
+        return self.clock
 
 
 class FakeRelay:

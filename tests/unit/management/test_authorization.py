@@ -10,6 +10,7 @@ EXPECTED = {
     ("GET", "/healthz"): EITHER,
     ("GET", "/readyz"): EITHER,
     ("GET", "/v1/status"): EITHER,
+    ("GET", "/metrics"): EITHER,
     ("GET", "/v1/schedules"): EITHER,
     ("GET", "/v1/runs"): EITHER,
     ("GET", "/v1/runs/{id}"): EITHER,
