@@ -130,3 +130,19 @@ async def test_a_run_triggered_beside_is_not_held_up_and_enabling_may_catch_up()
     owner.clock.now_ms = NOW_MS + HOUR_MS
     await change(owner, "/v1/enable", NAME | {"catch_up": True}, 6)
     assert queries.schedules(live.voter.db)[0].watermark_ms == NOW_MS
+
+
+async def test_a_run_that_waits_for_those_beside_it_since_an_edit_says_so() -> None:
+    owner, _, live = live_cluster()
+    await change(owner, "/v1/apply", {"schedules": [HOURLY | {"overlap": "allow"}]}, 1)
+    (row,) = queries.schedules(owner.db)
+    one = NOW_MS + HOUR_MS
+    owner.clock.now_ms = one
+    live.commit(Materialise(row.schedule_id, row.definition_revision, NOW_MS, one, (), (one,)))
+    await change(owner, "/v1/apply", {"schedules": [HOURLY | {"overlap": "queue_one"}]}, 2)
+    waiting = decoded(await change(owner, "/v1/trigger", NAME, 3))
+    (beside,) = [run for run in decoded(await owner.ask("GET", "/v1/runs")) if run["beside"]]
+    shown = decoded(await owner.ask("GET", f"/v1/runs/{waiting['run_id']}"))
+    assert shown["waits_for"] == f"its turn: run {beside['run_id']} of the same schedule is not finished"
+    free = decoded(await owner.ask("GET", f"/v1/runs/{beside['run_id']}"))
+    assert free["waits_for"].startswith("a worker of pool default")
