@@ -12,7 +12,7 @@ from cluster.problem import Problem
 from runner.calendar import BadExpression, check_timing, timing_of
 from runner.checkpoint import arming, queries
 from runner.checkpoint.birth import window_ms
-from runner.checkpoint.ops import Apply, At, Operation, PoolSpec, ScheduleSpec
+from runner.checkpoint.ops import AnyOf, Apply, At, Operation, PoolSpec, ScheduleSpec
 from runner.checkpoint.records import Head, Schedule
 from runner.management.asked import Change, DrawId, Steps
 from runner.management.authorization import demand
@@ -124,9 +124,10 @@ def _demand_something_left(spec: ScheduleSpec, row: Schedule | None, head: Head)
     if _outcome(spec, row) == "unchanged":
         return
     # Of named instants those still run that are late within their window; the checkpoint refuses what is later.
-    after_ms = head.now_ms - (window_ms(spec) + 1 if isinstance(spec.trigger, At) else 0)
+    parts = spec.trigger.triggers if isinstance(spec.trigger, AnyOf) else (spec.trigger,)
+    after_ms = head.now_ms - (window_ms(spec) + 1 if any(isinstance(part, At) for part in parts) else 0)
     try:
-        check_timing(timing_of(spec, head.now_ms), after_ms)
+        check_timing(timing_of(spec, head.now_ms, head.now_ms), after_ms)
     except BadExpression as fault:
         raise _problem(Unusable(_title(spec), str(fault))) from fault
 
