@@ -29,7 +29,7 @@ CREATE TABLE schedules (
     enabled INTEGER NOT NULL, definition_revision INTEGER NOT NULL,
     watermark_ms INTEGER NOT NULL, anchor_ms INTEGER NOT NULL,
     slot_run_id TEXT, tail_skip_ms INTEGER, pruned_before_ms INTEGER, deleted_ms INTEGER,
-    planned_runs INTEGER NOT NULL DEFAULT 0, defined_ms INTEGER NOT NULL, beside_limit INTEGER NOT NULL DEFAULT 1,
+    planned_runs INTEGER NOT NULL DEFAULT 0, defined_ms INTEGER, beside_limit INTEGER NOT NULL DEFAULT 1,
     revision INTEGER NOT NULL,
     UNIQUE (namespace, name)
 ) STRICT, WITHOUT ROWID"""
@@ -50,7 +50,7 @@ CREATE TABLE runs (
     on_unknown TEXT NOT NULL, not_before_ms INTEGER NOT NULL,
     closes_ms INTEGER NOT NULL, deadline_ms INTEGER, reopened_after INTEGER NOT NULL, closing_ms INTEGER,
     cancelled INTEGER NOT NULL, closed INTEGER NOT NULL,
-    beside INTEGER NOT NULL, apart INTEGER NOT NULL, caught_up TEXT,
+    beside INTEGER NOT NULL, apart INTEGER NOT NULL DEFAULT 0, caught_up TEXT,
     created_ms INTEGER NOT NULL, ended_ms INTEGER, revision INTEGER NOT NULL,
     UNIQUE (schedule_id, scheduled_for_ms), UNIQUE (schedule_id, trigger_id)
 ) STRICT, WITHOUT ROWID"""
