@@ -277,7 +277,6 @@ def put_schedule(db: sqlite3.Connection, row: ScheduleSpec, *, enabled: bool = T
         defined_ms=NOW_MS - 60_000,
         watermark_ms=NOW_MS,
         anchor_ms=NOW_MS - 60_000,
-        defined_ms=NOW_MS - 60_000,
         slot_run_id=slot,
         revision=9,
     )
