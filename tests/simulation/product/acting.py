@@ -51,6 +51,8 @@ class Acting:
             "redeliver": people.redeliver,
             "delete": people.delete,
             "show": people.show,
+            "overlap": people.apply_overlap,
+            "beside": people.trigger_beside,
         }
 
     def act(self, action: Action) -> None:

@@ -69,13 +69,22 @@ class Checker:
     def started(self, key: Key) -> None:
         """Work of an attempt began."""
         self._may_start(key, self.rows.attempts.get(key, {}))
-        schedule_id = self.rows.runs[key[0]]["schedule_id"]
+        run = self.rows.runs[key[0]]
+        if run["apart"]:
+            return
+        working = [run]
         for other in self._world.alive_works():
-            if other.key == key or self.rows.runs[other.key[0]]["schedule_id"] != schedule_id:
+            row, its_run = self.rows.attempts[other.key], self.rows.runs[other.key[0]]
+            excused = other.key == key or row["superseded"] or row["state"] == "Quiesced" or its_run["apart"]
+            if its_run["schedule_id"] != run["schedule_id"] or excused:
                 continue
-            row = self.rows.attempts[other.key]
-            excused = row["superseded"] or row["state"] == "Quiesced"
-            self.expect(excused, f"{key} starts beside {other.key} of the same schedule")
+            working.append(its_run)
+            let = run["beside"] or its_run["beside"]
+            self.expect(let, f"{key} starts beside {other.key} of the same schedule")
+        most = self.rows.overlaps.most[run["schedule_id"]]
+        self.expect(
+            len(working) <= most, f"{key} starts, so that {len(working)} of {run['schedule']} are alive: {most}"
+        )
 
     def _may_start(self, key: Key, row: Row) -> None:
         state = row.get("state")

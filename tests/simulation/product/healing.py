@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from cluster.room import boundless
 from tests.simulation.product.acting import Acting
+from tests.simulation.product.overlaps import limit_of
 from tests.simulation.product.rows import ENDED_RUN, Key, Row
 from worker.ledger_row import LedgerRow
 from worker.words import words
@@ -115,9 +116,13 @@ class Healing:
             return any(each["unresolved"] for each in rows.attempts_of(row["run_id"]))
         if row["state"] != "Pending":
             return False
-        slot = rows.schedules[row["schedule_id"]]["slot_run_id"]
-        if slot not in {None, row["run_id"]}:
+        schedule = rows.schedules[row["schedule_id"]]
+        slot = schedule["slot_run_id"]
+        if not row["beside"] and slot not in {None, row["run_id"]}:
             return self._may_stay(rows.runs[slot])
+        lasting = sum(self._may_stay(each) for each in rows.overlaps.counted_beside(row["schedule_id"]) if each != row)
+        if not row["beside"] and lasting >= limit_of(schedule["spec"]):
+            return True
         return self._pool_is_full(row["pool"]) or self._workers_are_full()
 
     def _may_live(self, key: Key) -> bool:

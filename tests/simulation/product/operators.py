@@ -32,6 +32,7 @@ RETRIES: tuple[dict[str, Any], ...] = (
     {"attempts": 3, "backoff_ms": 200, "on_exit_codes": [3, -9]},
 )
 DELIVERY = "delivery"
+MEETING = "e"
 UNANSWERED = frozenset({503, 429})
 
 
@@ -47,6 +48,7 @@ class Operators:
     def __init__(self, world: "World") -> None:
         self._world, self.random = world, Random(f"{world.plan.seed} operators")
         self.life = Life("desk")
+        self._meets = False
         world.network.hosts["desk"].life = self.life
 
     # ---- what they do
@@ -58,6 +60,15 @@ class Operators:
     async def trigger(self, name: str) -> None:
         """Trigger a schedule by hand."""
         await self.change("/v1/trigger", {"namespace": "acme", "name": name})
+
+    async def apply_overlap(self, variant: int) -> None:
+        """Apply a schedule whose runs meet, in one of its forms."""
+        self._meets = True
+        await self.change("/v1/apply", {"schedules": [meeting_schedule(self._world.plan.seed, variant)]})
+
+    async def trigger_beside(self, name: str) -> None:
+        """Trigger a schedule by hand, to run whatever else of it is open."""
+        await self.change("/v1/trigger", {"namespace": "acme", "name": name, "overlap": "allow"})
 
     async def set_enabled(self, name: str, enabled: bool) -> None:
         """Enable or disable a schedule."""
@@ -136,7 +147,7 @@ class Operators:
     async def settle(self) -> None:
         """Disable everything, so that nothing new falls due, and shorten long lines."""
         await self.change("/v1/unfreeze", {}, tries=PATIENCE)
-        for name in (*"abcd", DELIVERY):
+        for name in (*"abcd", DELIVERY, *(MEETING if self._meets else ())):
             await self.change("/v1/disable", {"namespace": "acme", "name": name}, tries=PATIENCE)
         waiting = await self.read("/v1/runs?state=Pending&limit=1000") or ()
         for run in waiting[LINE:]:
@@ -171,6 +182,8 @@ class Operators:
         world = self._world
         key = uuid7(world.clocks["desk"].wall_ms(), self.random)
         raw = json.dumps(body).encode() if op is None else _encoder.encode(op(Operation(who, key, "digest")))
+        if body.get("overlap") == "allow":
+            world.checker.rows.overlaps.apart.add(key)
         asked = world.checker.promises.asked(who, path, key, body)
         for _ in range(tries):
             voter = self.random.choice(world.voters)
@@ -226,6 +239,27 @@ def delivery_spec(seed: int, schedule_id: str) -> ops.ScheduleSpec:
         target=CommandTarget(argv=("deliver",)),
         delivery_deadline_s=random.choice((2, 6)),
     )
+
+
+def meeting_schedule(seed: int, variant: int) -> dict[str, Any]:
+    """Return a schedule whose runs meet: a policy, its limits, jitter and catch-up, drawn from seed and variant."""
+    random = Random(f"{seed} meeting {variant}")
+    overlap = random.choice(("queue_one", "queue_all", "allow", "allow", "skip", "cancel_previous"))
+    limits = {
+        "queue_all": {"queue_limit": random.choice((1, 3))},
+        "allow": {"max_concurrent": random.choice((1, 2, 3))},
+    }
+    return {
+        "namespace": "acme",
+        "name": MEETING,
+        "every_s": random.choice((1, 1, 2)),
+        "overlap": overlap,
+        "jitter_ms": random.choice((0, 0, 700)),
+        "catch_up": {"policy": random.choice(("latest", "all", "none")), "limit": random.choice((2, 5))},
+        "retry": random.choice(RETRIES),
+        "command": {"argv": ["work", MEETING, str(variant)]},
+        **limits.get(overlap, {}),
+    }
 
 
 def schedule_file(seed: int, variant: int) -> dict[str, Any]:

@@ -186,4 +186,7 @@ _KINDS: tuple[tuple[float, str, Callable[[Random, Plan], Args]], ...] = (
     (3.0, "attest", lambda random, _: (random.randrange(100),)),
     (1.5, "show", lambda random, _: (random.randrange(100),)),
     (0.15, "stop alone", lambda random, _: (_some_s(random, 1.0, 4.0),)),
+    (1.5, "overlap", lambda random, _: (random.randrange(8),)),
+    (0.7, "trigger", lambda *_: ("e",)),
+    (0.7, "beside", lambda random, _: (random.choice("ae"),)),
 )

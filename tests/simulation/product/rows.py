@@ -5,6 +5,7 @@ import sqlite3
 from typing import TYPE_CHECKING, Any
 
 from tests.simulation.product.instants import Instants
+from tests.simulation.product.overlaps import Overlaps
 from tests.simulation.product.rules import Rules
 
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ class Rows:
         self.pools: dict[str, int] = {}
         self.instants = Instants()
         self._rules = Rules(self)
+        self.overlaps = Overlaps(self)
+        self._born: list[str] = []
+        self._launched: list[str] = []
         self.head: Row = {"epoch": 0, "revision": 0}
         self.tokens: dict[int, Key] = {}
         self.forgotten: set[str] = set()  # runs that were pruned
@@ -53,6 +57,8 @@ class Rows:
     def take(self, db: sqlite3.Connection, changed: list[str]) -> None:
         """Look at every row that a command says it changed."""
         before = self.head
+        self.overlaps.begin()
+        self._born, self._launched = [], []
         self.head = _one(db, "SELECT * FROM head")
         self._generation = before.get("generation", 1)
         self._frozen = bool(before.get("frozen") and self.head.get("frozen"))
@@ -70,6 +76,7 @@ class Rows:
             self._attempt(key, _one(db, "SELECT * FROM attempts WHERE run_id = ? AND n = ?", *key))
         for run_id in dict.fromkeys(fresh.get("run", ())):
             self._run(run_id, _one(db, "SELECT * FROM runs WHERE run_id = ?", run_id))
+        self.overlaps.end(self._born, self._launched)
         for key in dict.fromkeys(attempts):
             self._capacity(key)
 
@@ -78,6 +85,7 @@ class Rows:
         if row:
             row["spec"] = json.loads(row["spec"] or b"{}")
             self.schedules[schedule_id] = row
+            self.overlaps.defined(row)
             if before is not None:
                 self._expect(row["watermark_ms"] >= before["watermark_ms"], f"watermark of {schedule_id} goes back")
                 self.instants.moved(before, row)
@@ -159,7 +167,10 @@ class Rows:
         if not row:  # pruned
             return
         self.runs[run_id] = row
+        if before is not None and before["state"] == "Pending" and row["state"] == "Active":
+            self._launched.append(run_id)
         if before is None:
+            self._born.append(run_id)
             self._expect(not self._frozen or row["state"] == "Skipped", f"{run_id} is made while everything is frozen")
             if row["scheduled_for_ms"] is not None:
                 floor_ms = self.schedules.get(row["schedule_id"], {}).get("pruned_before_ms") or 0
@@ -173,13 +184,14 @@ class Rows:
             self._world.checker.run_moved(run_id, before, row)
 
     def _overlap(self, row: Row) -> None:
-        if row["state"] not in {"Active", "Unknown", "Cancelling"}:
+        if row["beside"] or row["state"] not in {"Active", "Unknown", "Cancelling"}:
             return
         under_way = [
             run["run_id"]
             for run in self.runs.values()
             if run["schedule_id"] == row["schedule_id"]
             and run["state"] not in ENDED_RUN
+            and not run["beside"]
             and not any(each["reason"] == "restored" for each in self.attempts_of(run["run_id"]))
             and (run["run_id"], run.get("reopened_after", 0) + 1) in self.attempts
         ]

@@ -276,7 +276,6 @@ def put_schedule(db: sqlite3.Connection, row: ScheduleSpec, *, enabled: bool = T
         definition_revision=2,
         watermark_ms=NOW_MS,
         anchor_ms=NOW_MS - 60_000,
-        defined_ms=NOW_MS - 60_000,
         slot_run_id=slot,
         revision=9,
     )
