@@ -74,8 +74,10 @@ def _beside(path: Path, name: str) -> Path:
             raise Mistake(f"{quoted(name)} leads out of the folder of this file; put the file itself there")
         if not found.is_file():
             raise Mistake(f"{quoted(name)} is not a file beside this one; it is looked for in {folder}")
-    except (OSError, RuntimeError) as fault:  # a name that is too long; links that lead in a circle
-        raise Mistake(f"{quoted(name)} cannot be looked for: {fault}") from fault
+    except OSError as fault:  # such as a name that is too long
+        raise Mistake(f"{quoted(name)} cannot be looked for: {fault.strerror}") from fault
+    except RuntimeError as fault:
+        raise Mistake(f"{quoted(name)} is a link that leads in a circle") from fault
     return found
 
 

@@ -200,7 +200,10 @@ _LEFT = {
     "pruned": "what was there is forgotten by retention",
     "restored": "it was before a restore, and may have run",
 }
-_SKIPPED = {"overlap": "overlap: an earlier run of this schedule is still open"}
+_SKIPPED = {
+    "overlap": "overlap: an earlier run of this schedule is still open",
+    "queue_full": "queue_full: as many runs as may wait for an earlier one do so already",
+}
 _ATTEMPT = ("n", "state", "worker", "incarnation", "epoch", "permit", "started_at", "ended_at", "exit_code", "reason")
 
 

@@ -51,8 +51,9 @@ def explained(rows: Sequence[Row]) -> str:
 
 def preview(answer: Row) -> str:
     """Return what an apply would do."""
+    differ = answer.get("differences", {})
     lines = [
-        f"would {verb} {cell(name)}"
+        f"would {verb} {cell(name)}" + (f": {cell(', '.join(differ[name]))}" if differ.get(name) else "")
         for verb, key in (("create", "creates"), ("change", "changes"), ("revive", "revives"))
         for name in (answer.get(key, ()) if key == "revives" else answer[key])
     ]

@@ -9,14 +9,14 @@ from typing import Final
 import msgspec
 
 from cluster.outcome import NotApplied, OutcomeUnknown, Why
-from runner.checkpoint.ops import Apply, Delete, Op, SetEnabled, Trigger
+from runner.checkpoint.ops import Apply, Backfill, Delete, Op, SetEnabled, Trigger
 from runner.checkpoint.results import OpResult
 
 MAX_WAITING: Final = 10_000
 MAX_WAITING_BYTES: Final = 16 << 20
 MAX_OP_BYTES: Final = 2 << 20  # half of what a command may hold; the owner adds little of its own
 
-_ORDINARY: Final = (Apply, SetEnabled, Delete, Trigger)
+_ORDINARY: Final = (Apply, SetEnabled, Delete, Trigger, Backfill)
 _encoder = msgspec.msgpack.Encoder()
 
 Outcome = OpResult | NotApplied | OutcomeUnknown

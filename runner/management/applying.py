@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from msgspec.structs import replace
@@ -12,7 +13,7 @@ from cluster.problem import Problem
 from runner.calendar import BadExpression, check_timing, timing_of
 from runner.checkpoint import arming, queries
 from runner.checkpoint.birth import window_ms
-from runner.checkpoint.ops import Apply, At, Operation, PoolSpec, ScheduleSpec
+from runner.checkpoint.ops import AnyOf, Apply, At, Operation, PoolSpec, ScheduleSpec
 from runner.checkpoint.records import Head, Schedule
 from runner.management.asked import Change, DrawId, Steps
 from runner.management.authorization import demand
@@ -24,6 +25,16 @@ from runner.management.schedule_forms import PreviewForm
 from runner.management.triggering import BadCalendar, Calendars
 
 MOST: Final = 2**31 - 1
+_CALLED: Final = MappingProxyType(
+    {
+        "calendars": "calendar",
+        "end_ms": "end",
+        "jitter_ms": "jitter",
+        "retention_s": "retention",
+        "start_ms": "start",
+        "target": "command",
+    }
+)
 
 
 class Unusable(Exception):
@@ -91,6 +102,7 @@ def ahead(db: sqlite3.Connection, what: Wanted) -> Steps[Change]:
 def _previewed(what: Wanted, limits: dict[str, int], head: Head, rows: Sequence[Schedule | None]) -> Steps[PreviewForm]:
     known = limits.keys() | {pool.name for pool in what.pools}
     named: dict[str, list[str]] = {"creates": [], "changes": [], "revives": [], "unchanged": []}
+    differences: dict[str, list[str]] = {}
     for spec, row in zip(what.schedules, rows, strict=True):
         title = _title(spec)
         if spec.pool not in known:
@@ -99,12 +111,16 @@ def _previewed(what: Wanted, limits: dict[str, int], head: Head, rows: Sequence[
         if arming.never_comes(spec, row, head):
             raise _problem(Unusable(title, WORDS[arming.AT_HAS_PASSED]))
         _demand_something_left(spec, row, head)
-        named[_outcome(spec, row)].append(f"{spec.namespace}/{spec.name}")
+        outcome, name = _outcome(spec, row), f"{spec.namespace}/{spec.name}"
+        named[outcome].append(name)
+        if row is not None and outcome == "changes":
+            differences[name] = _differences(spec, row.spec)
         yield
     pools = [pool.name for pool in what.pools if limits.get(pool.name) != pool.limit]
     return PreviewForm(
         creates=named["creates"],
         changes=named["changes"],
+        differences=differences,
         revives=named["revives"],
         unchanged=named["unchanged"],
         pools=pools,
@@ -124,9 +140,10 @@ def _demand_something_left(spec: ScheduleSpec, row: Schedule | None, head: Head)
     if _outcome(spec, row) == "unchanged":
         return
     # Of named instants those still run that are late within their window; the checkpoint refuses what is later.
-    after_ms = head.now_ms - (window_ms(spec) + 1 if isinstance(spec.trigger, At) else 0)
+    parts = spec.trigger.triggers if isinstance(spec.trigger, AnyOf) else (spec.trigger,)
+    after_ms = head.now_ms - (window_ms(spec) + 1 if any(isinstance(part, At) for part in parts) else 0)
     try:
-        check_timing(timing_of(spec, head.now_ms), after_ms)
+        check_timing(timing_of(spec, head.now_ms, head.now_ms), after_ms)
     except BadExpression as fault:
         raise _problem(Unusable(_title(spec), str(fault))) from fault
 
@@ -137,6 +154,12 @@ def _outcome(spec: ScheduleSpec, row: Schedule | None) -> str:
     if row.deleted_ms is not None:
         return "revives"
     return "unchanged" if replace(spec, schedule_id=row.schedule_id) == row.spec else "changes"
+
+
+def _differences(new: ScheduleSpec, old: ScheduleSpec) -> list[str]:
+    """Return the keys of which two definitions differ, in the words of a schedule file."""
+    keys = [key for key in new.__struct_fields__ if getattr(new, key) != getattr(old, key)]
+    return [_CALLED.get(key, key) for key in keys if key != "schedule_id"]
 
 
 def _rows(db: sqlite3.Connection, what: Wanted) -> list[Schedule | None]:

@@ -8,9 +8,10 @@ from typing import Final
 from cluster.bearer import Principal
 from cluster.problem import Problem
 from runner.calendar import BadExpression
-from runner.checkpoint import queries, uncertain
+from runner.checkpoint import lines, queries, uncertain
 from runner.checkpoint.freezing import freeze_of
 from runner.checkpoint.marks import EventMark, RunMark
+from runner.checkpoint.overlap import beside_limit
 from runner.checkpoint.records import Event, Run, RunState, Schedule, SkipRange
 from runner.management.asked import Page
 from runner.management.authorization import may_touch
@@ -175,14 +176,23 @@ def _waits_for(db: sqlite3.Connection, run: Run) -> str | None:
     if freeze is not None:
         return waits_for_unfreeze(freeze)
     schedule = queries.schedule(db, run.schedule_id)
-    line = queries.runs(db, schedule_id=run.schedule_id, state=RunState.PENDING, limit=MOST_ROWS)
+    holder, first = (None, None) if run.beside or schedule is None else _ahead(db, schedule, run)
     return waits_for(
         run,
-        slot_run_id=None if schedule is None else schedule.slot_run_id,
-        first_in_line=min(each.run_id for each in line if isinstance(each, Run)),
+        slot_run_id=holder,
+        first_in_line=first,
         pool=queries.pool(db, run.pool),
         now_ms=queries.head(db).now_ms,
     )
+
+
+def _ahead(db: sqlite3.Connection, schedule: Schedule, run: Run) -> tuple[str | None, str | None]:
+    """Return the run that holds this one up, with the slot or beside it, and the next in line."""
+    holder = schedule.slot_run_id
+    if holder in {None, run.run_id}:
+        beside = lines.open_beside(db, schedule.schedule_id)
+        holder = beside[0] if len(beside) >= beside_limit(schedule.spec) else holder
+    return holder, next(iter(lines.line(db, schedule.schedule_id)), None)
 
 
 def _concerns(db: sqlite3.Connection, principal: Principal, event: Event) -> bool:

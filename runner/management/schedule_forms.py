@@ -119,6 +119,7 @@ class PreviewForm(Struct, frozen=True, kw_only=True):
     """What an apply would do, as `namespace/name` and pool names; `apply?dry_run=true` writes nothing.
 
     Attributes:
+        differences: of each that would change, the keys whose values would.
         revives: those that were deleted and would come back, enabled, under the id they had.
         pools: those that would get another limit, new ones included.
         new_pools: those of them that do not exist yet.
@@ -127,6 +128,7 @@ class PreviewForm(Struct, frozen=True, kw_only=True):
     dry_run: Literal[True] = True
     creates: list[str]
     changes: list[str]
+    differences: dict[str, list[str]]
     revives: list[str]
     unchanged: list[str]
     pools: list[str]

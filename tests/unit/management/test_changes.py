@@ -314,7 +314,7 @@ async def test_a_dry_run_says_what_would_change_and_writes_nothing() -> None:
     for voter in (owner, follower):
         reply = await voter.ask("POST", "/v1/apply", body, dry_run="true", key=None)
         assert decoded(reply) == {
-            "dry_run": True, "creates": ["demo/new"], "changes": ["demo/tick"], "revives": [], "unchanged": ["demo/same"],
+            "dry_run": True, "creates": ["demo/new"], "changes": ["demo/tick"], "differences": {"demo/tick": ["trigger"]}, "revives": [], "unchanged": ["demo/same"],
             "pools": ["big"], "new_pools": ["big"],
         }  # fmt: skip
     assert owner.owner.ops == []

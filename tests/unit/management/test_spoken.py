@@ -47,6 +47,22 @@ def test_both_forms_say_the_same() -> None:
     assert (as_json.is_json, plain.is_json) == (True, False)
 
 
+def test_what_is_yes_or_no_is_said_without_a_value_in_plain_words() -> None:
+    plain = understood(b"backfill demo/tick --from 2026-01-01T00:00:00Z --dry-run --to=2026-01-02T00:00:00Z")
+    body = {"command": "backfill", "schedule": "demo/tick", "dry_run": True}
+    assert plain.values == understood(msgspec.json.encode(body | _SPAN)).values
+    assert values("enable demo/tick --catch-up") == {"schedule": "demo/tick", "catch_up": True}
+    assert values("next demo/tick --n 3 --explain") == {"schedule": "demo/tick", "n": 3, "explain": True}
+    assert values("clock accept") == {"action": "accept"}
+    assert "takes no value" in refused(b"enable demo/tick --catch-up=no")
+    assert "one word too many" in refused(b"enable demo/tick --catch-up no")
+    for wrong in ("yes", 1, []):
+        assert "neither true nor false" in refused(msgspec.json.encode(body | _SPAN | {"dry_run": wrong}))
+
+
+_SPAN = {"from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z"}
+
+
 @pytest.mark.parametrize(
     ("line", "word"), [("list", "runs"), ("?", "help"), ('{"command": "list"}', "runs"), ("\tstatus ", "status")]
 )
@@ -125,6 +141,8 @@ def test_whatever_a_line_holds_it_is_understood_or_refused_in_printable_words(ra
     [
         "attest r1 2 --attester 'Rita R.' --statement 'it''s off' --evidence=--",
         "trigger demo/tick --credential 'a b'",
+        "enable demo/tick --catch-up",
+        '{"command": "enable", "schedule": "demo/tick", "catch_up": false}',
         '{"command": "cancel", "run": "r1", "credential": "x"}',
     ],
 )

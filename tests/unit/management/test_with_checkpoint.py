@@ -81,8 +81,11 @@ async def test_what_a_dry_run_announces_is_what_an_apply_does() -> None:
     repeated = decoded(await owner.ask("POST", "/v1/apply", body, dry_run="true"))
     assert (repeated["creates"], repeated["changes"], repeated["pools"]) == ([], [], [])
     assert repeated["unchanged"] == ["demo/tick", "demo/tock"]
-    edited = {"schedules": [TICK | {"every_s": 61}]}
-    assert decoded(await owner.ask("POST", "/v1/apply", edited, dry_run="true"))["changes"] == ["demo/tick"]
+    edited = {"schedules": [TICK | {"every_s": 61, "jitter_ms": 1_000, "overlap": "allow", "retention_s": 60}]}
+    told = decoded(await owner.ask("POST", "/v1/apply", edited, dry_run="true"))
+    assert told["changes"] == ["demo/tick"]
+    keys = ["trigger", "overlap", "retention", "jitter", "max_concurrent"]
+    assert told["differences"] == {"demo/tick": keys}
 
 
 async def test_an_unknown_pool_is_refused_by_name_and_nothing_is_created() -> None:
