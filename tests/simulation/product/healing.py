@@ -118,11 +118,12 @@ class Healing:
             return False
         schedule = rows.schedules[row["schedule_id"]]
         slot = schedule["slot_run_id"]
-        if not row["beside"] and slot not in {None, row["run_id"]}:
-            return self._may_stay(rows.runs[slot])
-        lasting = sum(self._may_stay(each) for each in rows.overlaps.counted_beside(row["schedule_id"]) if each != row)
-        if not row["beside"] and lasting >= limit_of(schedule["spec"]):
-            return True
+        if not row["beside"]:
+            if slot not in {None, row["run_id"]}:
+                return self._may_stay(rows.runs[slot])
+            lasting = sum(self._may_stay(each) for each in rows.overlaps.counted_beside(row["schedule_id"]))
+            if lasting >= limit_of(schedule["spec"]):
+                return True
         return self._pool_is_full(row["pool"]) or self._workers_are_full()
 
     def _may_live(self, key: Key) -> bool:

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from runner.calendar import Plan, Timing, next_after
 from runner.calendar import plan as plan_of
-from runner.checkpoint.ops import At, CatchUp, Cron, Every, Missed, TriggerSpec
+from runner.calendar.exclusions import exclusions_of
+from runner.checkpoint.ops import AnyOf, At, CatchUp, Cron, Every, Missed, TriggerSpec
 
 HOURLY = CatchUp()
 MINUTELY = Cron("* * * * *")
@@ -73,6 +74,52 @@ def test_of_many_late_instants_only_the_latest_runs() -> None:
     assert plan(ten_minutely, "UTC", 0, NOON, now_ms) == Plan(
         now_ms, (missed(NOON + 10 * MINUTE, NOON + 30 * MINUTE, 3),), (NOON + 40 * MINUTE,), 1
     )
+
+
+def test_c21_what_a_downtime_leaves_runs_as_the_policy_says() -> None:
+    """Minutely, down from 14:57 to 15:00: four instants, all more than a minute late when they are seen."""
+    down_ms = ms("2026-01-10T14:56:00Z")
+    now_ms = ms("2026-01-10T15:01:30Z")
+    four = tuple(down_ms + n * MINUTE for n in (1, 2, 3, 4))
+    every = Timing(MINUTELY, "UTC", end_ms=four[-1])
+    assert plan_of(every, CatchUp(policy="all"), down_ms, now_ms) == Plan(now_ms, (), four, 4)
+    latest = plan_of(every, CatchUp(policy="latest"), down_ms, now_ms)
+    assert latest == Plan(now_ms, (missed(four[0], four[2], 3),), four[3:], 1)
+    assert plan_of(every, CatchUp(policy="none"), down_ms, now_ms) == Plan(now_ms, (missed(four[0], four[3], 4),), ())
+    newest = plan_of(every, CatchUp(policy="all", limit=2), down_ms, now_ms)
+    assert newest == Plan(now_ms, (missed(four[0], four[1], 2),), four[2:], 2)
+    within = plan_of(every, CatchUp(window_s=150, policy="all"), down_ms, now_ms)
+    assert within == Plan(now_ms, (missed(four[0], four[1], 2),), four[2:], 2)
+
+
+def test_the_newest_are_counted_across_what_is_excluded() -> None:
+    """Every ten minutes but not from 12:20 to 12:40: of 12:10, 12:40 and 12:50 two run; 12:20 and 12:30 say why not."""
+    ten = Timing(Cron("*/10 * * * *"), "UTC", exclusions=exclusions_of(("sat 12:20-12:40",)))
+    now_ms = NOON + 55 * MINUTE
+    found = plan_of(ten, CatchUp(policy="all", limit=2), NOON, now_ms)
+    excluded = Missed(NOON + 20 * MINUTE, NOON + 30 * MINUTE, 2, "excluded")
+    assert found.missed == (missed(NOON + 10 * MINUTE, NOON + 10 * MINUTE, 1), excluded)
+    assert (found.due, found.caught_up) == ((NOON + 40 * MINUTE, NOON + 50 * MINUTE), 2)
+    three = plan_of(ten, CatchUp(policy="all", limit=3), NOON, now_ms)
+    assert (three.missed, three.caught_up) == ((excluded,), 3)
+    one = plan_of(ten, CatchUp(policy="all", limit=1), NOON, now_ms)
+    assert one.due == (NOON + 50 * MINUTE,)
+    assert one.missed == (found.missed[0], excluded, missed(NOON + 40 * MINUTE, NOON + 40 * MINUTE, 1))
+
+
+def test_what_is_newer_than_one_call_can_count_takes_the_place_of_what_it_counted() -> None:
+    """A union is walked over: of two weeks of minutes within the window, only the last ones run."""
+    union = Timing(AnyOf((MINUTELY, Cron("*/2 * * * *"))), "UTC")
+    now_ms = NOON + 14 * DAY
+    for catch_up, kept in ((CatchUp(15 * 86_400, "latest"), 0), (CatchUp(15 * 86_400, "all", 10), 10)):
+        watermark_ms, due, counted, calls = NOON, list[int](), 0, 0
+        while watermark_ms < now_ms:
+            found = plan_of(union, catch_up, watermark_ms, now_ms)
+            assert not due
+            due, watermark_ms, calls = list(found.due), found.until_ms, calls + 1
+            counted += sum(each.count for each in found.missed)
+        assert due == [now_ms - n * MINUTE for n in range(kept + 1, -1, -1)]
+        assert (counted, calls) == (14 * 1440 - kept - 2, 5)
 
 
 def test_c19_an_edit_starts_nothing_that_was_due_before_it() -> None:
