@@ -48,7 +48,11 @@ def verdict(fault: Fault) -> Verdict:
         if fault.walk is not None:
             done, searched_s = _run(home, ["tests.search", fault.walk, "--first", "--jobs", "1"])
             searched = _wrong(done)
-        tested = None if fault.test is None else _broken(_run(home, ["pytest", "-q", "-x", "-n", "0", f"tests/{fault.test}"])[0])
+        tested = (
+            None
+            if fault.test is None
+            else _broken(_run(home, ["pytest", "-q", "-x", "-n", "0", f"tests/{fault.test}"])[0])
+        )
         if fault.left is not None:
             return Verdict(0, None, 0.0, searched, searched_s, tested)
         known = [] if fault.seed is None else [str(fault.seed)]
