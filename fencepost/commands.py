@@ -28,6 +28,7 @@ from runner.management.bodies import (
 )
 
 PAGE = 1_000
+_NONE_LEFT = "none is left: its trigger, its end or max_runs leaves no more"
 _OF_CRON = ("tz", "dst_gap", "dst_fold", "exclude")
 
 
@@ -125,7 +126,10 @@ def _next(arguments: Namespace, shell: Shell) -> Exit:
     if arguments.explain:
         query["explain"] = "true"
     answer = shell.client.read("/v1/next", query)
-    return _shown(arguments, shell, answer, schedule_text.planned)
+    done = _shown(arguments, shell, answer, schedule_text.planned)
+    if isinstance(answer.content, list) and len(answer.content) < arguments.n:
+        shell.warn("that is all: its trigger, its end or max_runs leaves no more" if answer.content else _NONE_LEFT)
+    return done
 
 
 def _named_change(arguments: Namespace, shell: Shell) -> Exit:

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import islice, takewhile
+from typing import Final
 
 from msgspec import UNSET
 
@@ -13,55 +15,84 @@ from runner.checkpoint.records import Schedule
 from runner.ids import instant_text
 from runner.management.schedule_forms import ExplainedForm, PlannedForm
 
+MOST_COUNTED: Final = 1_000
+"""Runs that are counted to tell how many of `max_runs` are left at a later instant."""
+
 StartMs = Callable[[int], int]
 
 
-def of_schedule(row: Schedule, after_ms: int) -> Iterator[PlannedForm]:
-    """Yield the instants of a schedule strictly after one that run; raises as `following`."""
-    when = timing_of(row.spec, row.anchor_ms)
-    return following(when, after_ms, _start_of(row, when))
-
-
-def explained_of_schedule(row: Schedule, after_ms: int) -> Iterator[ExplainedForm]:
-    """Yield the planned instants of a schedule strictly after one, with the reasons; raises as `explained`."""
-    when = timing_of(row.spec, row.anchor_ms)
-    return explained(when, after_ms, _start_of(row, when))
-
-
-def following(when: Timing, after_ms: int, start_ms: StartMs | None = None) -> Iterator[PlannedForm]:
-    """Yield the instants strictly after one that run.
+def of_schedule(row: Schedule, after_ms: int, planned_ms: int, *, explain: bool = False) -> Iterator[PlannedForm]:
+    """Yield the instants of a schedule strictly after one, as `following` or `explained` does, while `max_runs` has room.
 
     Args:
-        start_ms: from an instant to when it starts; None where nothing is delayed.
+        planned_ms: what is due up to here is planned already, and in what `max_runs` has left no more.
 
     Raises:
         BadExpression: as `occurrences`.
     """
-    while (found := next_run(when, after_ms)) is not None:
-        yield PlannedForm(instant_text(found.at_ms), _local(when, found), _rule(found, start_ms))
-        after_ms = found.at_ms
+    when = timing_of(row.spec, row.anchor_ms)
+    start_ms = partial(_start_ms, row, when) if row.spec.jitter_ms else None
+    left = _left(row, when, planned_ms, after_ms)
+    for found in occurrences(when, after_ms) if explain else _runs(when, after_ms):
+        if found.at_ms > planned_ms and left == 0:
+            return
+        if found.at_ms > planned_ms and found.skipped is None and left is not None:
+            left -= 1
+        yield _explained(when, found, start_ms) if explain else _planned(when, found, start_ms)
 
 
-def explained(when: Timing, after_ms: int, start_ms: StartMs | None = None) -> Iterator[ExplainedForm]:
+def following(when: Timing, after_ms: int) -> Iterator[PlannedForm]:
+    """Yield the instants strictly after one that run.
+
+    Raises:
+        BadExpression: as `occurrences`.
+    """
+    return (_planned(when, found, None) for found in _runs(when, after_ms))
+
+
+def explained(when: Timing, after_ms: int) -> Iterator[ExplainedForm]:
     """Yield the planned instants strictly after one, those too that are skipped, with the reason in words.
 
     Raises:
         BadExpression: as `occurrences`.
     """
-    for found in occurrences(when, after_ms):
-        starts = None if start_ms is None or found.skipped is not None else start_ms(found.at_ms)
-        yield ExplainedForm(
-            at=instant_text(found.at_ms),
-            local=_local(when, found),
-            rule=_rule(found, start_ms),
-            skipped=found.skipped,
-            because=_why(because(when, found), found.at_ms, starts),
-            starts=UNSET if starts is None else instant_text(starts),
-        )
+    return (_explained(when, found, None) for found in occurrences(when, after_ms))
 
 
-def _start_of(row: Schedule, when: Timing) -> StartMs | None:
-    return partial(_start_ms, row, when) if row.spec.jitter_ms else None
+def _left(row: Schedule, when: Timing, planned_ms: int, after_ms: int) -> int | None:
+    """Return how many runs a schedule may still plan after an instant; None for no limit that is in reach."""
+    if row.spec.max_runs is None:
+        return None
+    left = max(0, row.spec.max_runs - row.planned_runs)
+    if after_ms <= planned_ms:
+        return left
+    if left > MOST_COUNTED:
+        return None
+    return left - sum(
+        1 for _ in takewhile(lambda found: found.at_ms <= after_ms, islice(_runs(when, planned_ms), left))
+    )
+
+
+def _runs(when: Timing, after_ms: int) -> Iterator[Occurrence]:
+    while (found := next_run(when, after_ms)) is not None:
+        yield found
+        after_ms = found.at_ms
+
+
+def _planned(when: Timing, found: Occurrence, start_ms: StartMs | None) -> PlannedForm:
+    return PlannedForm(instant_text(found.at_ms), _local(when, found), _rule(found, start_ms))
+
+
+def _explained(when: Timing, found: Occurrence, start_ms: StartMs | None) -> ExplainedForm:
+    starts = None if start_ms is None or found.skipped is not None else start_ms(found.at_ms)
+    return ExplainedForm(
+        at=instant_text(found.at_ms),
+        local=_local(when, found),
+        rule=_rule(found, start_ms),
+        skipped=found.skipped,
+        because=_why(because(when, found), found.at_ms, starts),
+        starts=UNSET if starts is None else instant_text(starts),
+    )
 
 
 def _start_ms(row: Schedule, when: Timing, at_ms: int) -> int:

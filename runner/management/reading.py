@@ -15,7 +15,7 @@ from runner.checkpoint.overlap import beside_limit
 from runner.checkpoint.records import Event, Run, RunState, Schedule, SkipRange
 from runner.management.asked import Page
 from runner.management.authorization import may_touch
-from runner.management.foreseeing import explained_of_schedule, of_schedule
+from runner.management.foreseeing import of_schedule
 from runner.management.forms import ShowForm, UnknownForm
 from runner.management.replies import WORDS
 from runner.management.rows import event_form, range_form, run_form, show_form, unknown_form
@@ -56,16 +56,14 @@ def planned(
     row, now_ms = visible_schedule(db, principal, named), queries.head(db).now_ms
     if row.deleted_ms is not None:
         raise Problem(409, "Conflict", f"Refused: {WORDS['schedule_deleted']}.", "not_done")
-    left = count
-    if row.spec.max_runs is not None and not explain:
-        left = min(count, max(0, row.spec.max_runs - row.planned_runs))
-    from_ms = max(row.watermark_ms, now_ms) if after_ms is None else after_ms
-    return Page(_planned(row, from_ms, left, explain=explain), None, at_once=1)
+    planned_ms = max(row.watermark_ms, now_ms)
+    from_ms = planned_ms if after_ms is None else after_ms
+    return Page(islice(_planned(row, from_ms, planned_ms, explain=explain), count), None, at_once=1)
 
 
-def _planned(row: Schedule, after_ms: int, count: int, *, explain: bool) -> Iterator[PlannedForm]:
+def _planned(row: Schedule, after_ms: int, planned_ms: int, *, explain: bool) -> Iterator[PlannedForm]:
     try:
-        yield from islice(explained_of_schedule(row, after_ms) if explain else of_schedule(row, after_ms), count)
+        yield from of_schedule(row, after_ms, planned_ms, explain=explain)
     except BadExpression as fault:  # accepted under time zone data that this voter does not have
         raise Problem(409, "Conflict", f"This voter cannot tell: {fault}.", "not_done") from fault
 

@@ -4,7 +4,6 @@ from typing import TypedDict
 
 from msgspec import UNSET, UnsetType
 
-from runner.agenda import has_run_out
 from runner.calendar import BadExpression
 from runner.checkpoint.ops import AnyOf, At, CatchUp, Cron, Every, Retry, ScheduleSpec, TriggerSpec
 from runner.checkpoint.records import Schedule
@@ -130,9 +129,8 @@ def retry_form(policy: Retry) -> RetryForm:
 
 def _next(row: Schedule, now_ms: int) -> PlannedForm | None:
     """Return the next occurrence that runs."""
-    if has_run_out(row):
-        return None
+    planned_ms = max(row.watermark_ms, now_ms)
     try:
-        return next(of_schedule(row, max(row.watermark_ms, now_ms)), None)
+        return next(of_schedule(row, planned_ms, planned_ms), None)
     except BadExpression:
         return None  # accepted under time zone data that this voter does not have; the owner's decides

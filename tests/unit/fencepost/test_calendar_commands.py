@@ -71,14 +71,18 @@ def test_next_of_a_schedule_asks_a_voter(tmp_path: Path, capsys: pytest.CaptureF
     with ScriptedVoter(answers(200, [row]), answers(200, [explained, skipped]), answers(200, [])) as voter:
         config = ["--config", operator(tmp_path, voter.url)]
         assert main(["next", "demo/close", *config]) == 0
-        assert capsys.readouterr().out.split("\n")[0].split() == ["AT", "LOCAL", "RULE"]
+        said = capsys.readouterr()
+        assert said.out.split("\n")[0].split() == ["AT", "LOCAL", "RULE"]
+        assert said.err == "fencepost: that is all: its trigger, its end or max_runs leaves no more\n"
         assert main(["next", "demo/close", "-n", "20", "--after", "2026-01-01", "--explain", *config]) == 0
         head, first, second, _ = capsys.readouterr().out.split("\n")
         assert head.split() == ["AT", "LOCAL", "RUNS", "STARTS", "RULE", "BECAUSE"]
         assert "yes   2026-01-01T01:00:01Z  jitter" in first
         assert "no    -" in second
         assert main(["next", "demo/close", "--json", *config]) == 0
-        assert json.loads(capsys.readouterr().out) == []
+        said = capsys.readouterr()
+        assert json.loads(said.out) == []
+        assert said.err == "fencepost: none is left: its trigger, its end or max_runs leaves no more\n"
     assert [heard.line for heard in voter.heard[:2]] == [
         "GET /v1/next?namespace=demo&name=close&n=5 HTTP/1.1",
         "GET /v1/next?namespace=demo&name=close&n=20&after=2026-01-01T00%3A00%3A00Z&explain=true HTTP/1.1",

@@ -4,8 +4,13 @@ from typing import Any
 
 import pytest
 
+from cluster.problem import Problem
 from runner.checkpoint import queries
 from runner.checkpoint.ops import Materialise, Missed
+from runner.management import backfilling
+from runner.management.asked import Read
+from runner.management.bodies import BackfillBody
+from runner.management.service import _stepped
 from tests.unit.management.fakes import NOW_MS, RECOVERY, TENANT, Voter, decoded
 from tests.unit.management.test_with_checkpoint import NAME, TICK, LiveOwner, change, live_cluster
 
@@ -60,6 +65,7 @@ async def test_what_the_calendar_leaves_out_is_listed_and_gets_no_run() -> None:
     done = decoded(await change(owner, "/v1/backfill", SPAN, 2))
     assert (len(done["runs"]), done["left"]) == (3, told["left"])
     await change(owner, "/v1/apply", {"schedules": [HOURLY]}, 3)
+    await change(owner, "/v1/delete", NAME, 4)
     assert decoded(await change(owner, "/v1/backfill", SPAN, 2)) == done | {"again": True}
 
 
@@ -82,6 +88,20 @@ async def test_what_cannot_be_backfilled_is_refused_alike_rehearsed_or_not(
         reply = await change(owner, "/v1/backfill", SPAN | span | more, n)
         assert (reply.status, decoded(reply)["certainty"]) == (status, "not_done")
         assert words in decoded(reply)["detail"]
+
+
+async def test_a_rehearsal_is_of_one_definition() -> None:
+    owner, _, _ = live_cluster()
+    await change(owner, "/v1/apply", {"schedules": [HOURLY]}, 1)
+    span = {"first": SPAN["from"], "last": SPAN["to"]}
+    rehearsal = backfilling.asked(BackfillBody(**NAME, **span, dry_run=True))
+    assert isinstance(rehearsal, Read)
+    verdicts = await _stepped(rehearsal.query(owner.db))
+    assert isinstance(verdicts, Read)
+    assert verdicts.query(owner.db)
+    await change(owner, "/v1/apply", {"schedules": [HOURLY | {"cron": "30 * * * *"}]}, 2)
+    with pytest.raises(Problem, match="was changed since"):
+        verdicts.query(owner.db)
 
 
 async def test_a_deleted_schedule_is_not_backfilled_and_a_disabled_one_is_up_to_then() -> None:

@@ -178,6 +178,9 @@ async def test_a_repeat_is_answered_with_the_first_result_though_nothing_would_b
     assert (await change(owner, "/v1/apply", body, 3)).status == 200, "what stands unchanged may have come to its end"
     edited = {"schedules": [EVERY | {"end": "2026-01-01T01:00:01Z"}]}
     assert (await change(owner, "/v1/apply", edited, 4)).status == 422
+    await change(owner, "/v1/apply", {"schedules": [EVERY]}, 5)
+    assert decoded(await change(follower, "/v1/apply", body, 1)) == first | {"again": True}
+    assert (await change(owner, "/v1/apply", body, 6)).status == 422
 
 
 async def test_named_instants_that_are_late_within_the_window_are_something_left_to_run() -> None:
@@ -257,7 +260,13 @@ async def test_next_stops_where_max_runs_does_and_knows_no_other_schedule() -> N
     voter, _ = cluster()
     put_schedule(voter.db, spec(max_runs=3))
     voter.db.execute("UPDATE schedules SET planned_runs = 1")
-    assert len(await rows(voter)) == 2
+    assert len(await rows(voter)) == len(await rows(voter, explain="true")) == 2
+    assert await rows(voter, after="2026-01-01T00:01:30Z") == (await rows(voter))[1:], "the first is used up by then"
+    assert await rows(voter, after="2026-01-01T00:02:00Z") == []
+    assert len(await rows(voter, after="2025-12-31T23:57:00Z")) == 1 + 2, "what was planned by then is not counted"
+    voter.db.execute("UPDATE schedules SET planned_runs = 3")
+    assert await rows(voter) == await rows(voter, explain="true") == []
+    assert decoded(await voter.ask("GET", "/v1/schedules"))[0]["next"] is None
     for query in ({"namespace": "demo", "name": "tock"}, {"namespace": "other", "name": "tick"}):
         assert (await voter.ask("GET", "/v1/next", **query)).status == 404
     for query in ({"namespace": "demo"}, {"name": "tick"}, {}):
