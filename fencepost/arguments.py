@@ -38,6 +38,7 @@ def parser() -> argparse.ArgumentParser:
     _reads(commands)
     _next(commands)
     _clock(commands)
+    _calendar(commands)
     _voter(commands)
     return top
 
@@ -128,6 +129,15 @@ def _clock(commands: Commands) -> None:
     _change(
         actions, "accept", "believe the clocks as they stand, after a step that was meant (`clock_stepped` in status)"
     )
+
+
+def _calendar(commands: Commands) -> None:
+    calendar = commands.add_parser("calendar", help="lists of dates for schedules to exclude; asks no voter")
+    actions = calendar.add_subparsers(dest="action", required=True, metavar="ACTION")
+    write = actions.add_parser("write", help="write a country's public holidays as a list (extra `holidays`)")
+    write.add_argument("country", metavar="COUNTRY", help="ISO 3166 code, such as DE")
+    write.add_argument("--part", metavar="CODE", help="a part of it, such as BY (default: what holds in all of it)")
+    write.add_argument("--years", required=True, metavar="Y..Y", help="such as 2026..2028")
 
 
 def _attest(attest: argparse.ArgumentParser) -> None:

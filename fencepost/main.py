@@ -21,6 +21,7 @@ from fencepost.config import load_client, load_node, load_worker
 from fencepost.faults import Exit, Failure, Mistake, Uncertain, Unwritten
 from fencepost.layout import Layout
 from fencepost.next import explained, following, instant_ms, is_schedule, timing
+from fencepost.public_holidays import dates_file, years_of
 
 INTERRUPTED = 130  # what shells say of a command that Ctrl-C ended
 
@@ -47,8 +48,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _dispatch(arguments: Namespace, environ: Mapping[str, str]) -> int:
     match arguments.command:
-        case "init":
-            return _init(arguments)
+        case "init" | "calendar" as alone:
+            return _ALONE[alone](arguments)
         case "runner":
             node = load_node(arguments.config)
             from fencepost import runner_process  # noqa: PLC0415  # a mistake or a client command does not wait for a server's imports
@@ -118,6 +119,14 @@ def _next(arguments: Namespace, environ: Mapping[str, str]) -> Exit:
     rows = told(when, after_ms, arguments.n)
     _say(output.as_json(rows) if arguments.json else shown(rows))
     return Exit.DONE
+
+
+def _calendar(arguments: Namespace) -> Exit:
+    _say(dates_file(arguments.country, arguments.part, years_of(arguments.years)))
+    return Exit.DONE
+
+
+_ALONE = {"init": _init, "calendar": _calendar}
 
 
 def _client_command(arguments: Namespace, environ: Mapping[str, str]) -> Exit:

@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Final
 
@@ -15,7 +16,7 @@ from runner.checkpoint import arming, queries
 from runner.checkpoint.birth import window_ms
 from runner.checkpoint.ops import AnyOf, Apply, At, Operation, PoolSpec, ScheduleSpec
 from runner.checkpoint.records import Head, Schedule
-from runner.management.asked import Change, DrawId, Steps
+from runner.management.asked import Change, DrawId, Read, Steps
 from runner.management.authorization import demand
 from runner.management.bodies import ApplyBody
 from runner.management.defining import spec_of
@@ -57,8 +58,8 @@ class Wanted:
         return Apply(operation, self.pools, tuple(replace(each, schedule_id=draw_id()) for each in self.schedules))
 
 
-def wanted(body: ApplyBody, principal: Principal) -> Wanted:
-    """Return what a body says, if every part can be meant and is the principal's to change.
+def check(body: ApplyBody, principal: Principal) -> None:
+    """Return if a body is the principal's to apply, and fits together.
 
     Raises:
         Problem: 422 or 403, naming the first part that is not.
@@ -74,28 +75,63 @@ def wanted(body: ApplyBody, principal: Principal) -> Wanted:
         _once("schedule", [f"{each.namespace}/{each.name}" for each in body.schedules])
         for pool in body.pools:
             _within(f"pool {pool.name}", "limit", pool.limit)
-        return Wanted(tuple(PoolSpec(each.name, each.limit) for each in body.pools), _schedules(body))
     except Unusable as unusable:
         raise _problem(unusable) from unusable
 
 
-def preview(db: sqlite3.Connection, what: Wanted) -> Steps[PreviewForm]:
-    """Return what an apply would do to this checkpoint, a schedule at a time.
+def preview(_: sqlite3.Connection, body: ApplyBody) -> Steps[Read]:
+    """Return the steps to what an apply of a checked body would do to this checkpoint, `PreviewForm`.
 
     Raises:
-        Problem: 422: a schedule names a pool that neither the body nor the checkpoint has, or nothing of it would have
-            run when the checkpoint last changed (an apply reads a clock, and may find more).
+        Problem: 422: a part of it cannot be meant, a schedule names a pool that neither the body nor the checkpoint
+            has, or nothing of it would have run when the checkpoint last changed (an apply reads a clock, and may find
+            more).
     """
+    what = yield from _wanted(body)
+    return Read(partial(_preview, what=what))
+
+
+def ahead(_: sqlite3.Connection, body: ApplyBody) -> Steps[Read]:
+    """Return the steps to the change that a checked body asks for: something of each schedule must be left to run.
+
+    Raises:
+        Problem: 422: a part of it cannot be meant, or nothing is left to run, of the first schedule of which that is so.
+    """
+    what = yield from _wanted(body)
+    return Read(partial(_ahead, what=what))
+
+
+def nothing(operation: Operation, _: DrawId) -> Apply:
+    """Return an op for a key whose result is on record, which is what will be answered."""
+    return Apply(operation, (), ())
+
+
+def _wanted(body: ApplyBody) -> Steps[Wanted]:
+    """Check every part of a body by itself, a calendar or a schedule at a time."""
+    calendars = Calendars()
+    found: list[ScheduleSpec] = []
+    for i, calendar in enumerate(body.calendars):
+        try:
+            calendars.add(i, calendar)
+        except BadCalendar as fault:
+            raise _problem(Unusable(f"calendar {calendar.name}", _at(fault.keys, str(fault)))) from fault
+        yield
+    for each in body.schedules:
+        try:
+            found.append(spec_of(each, calendars, ""))
+        except BadPolicy as fault:
+            title = f"schedule {each.namespace}/{each.name}"
+            raise _problem(Unusable(title, _at(fault.keys, str(fault)))) from fault
+        yield
+    return Wanted(tuple(PoolSpec(each.name, each.limit) for each in body.pools), tuple(found))
+
+
+def _preview(db: sqlite3.Connection, what: Wanted) -> Steps[PreviewForm]:
     limits, head = queries.pool_limits(db), queries.head(db)
     return _previewed(what, limits, head, _rows(db, what))
 
 
-def ahead(db: sqlite3.Connection, what: Wanted) -> Steps[Change]:
-    """Return the change that an apply asks for, once each schedule was looked at: something of it must be left to run.
-
-    Raises:
-        Problem: 422: nothing is, of the first schedule of which that is so.
-    """
+def _ahead(db: sqlite3.Connection, what: Wanted) -> Steps[Change]:
     return _looked_ahead(what, queries.head(db), _rows(db, what))
 
 
@@ -190,20 +226,6 @@ def _once(kind: str, names: Sequence[str]) -> None:
 def _within(thing: str, key: str, value: int) -> None:
     if value > MOST:
         raise Unusable(thing, f"{key} {value} is too large; {MOST} is the most")
-
-
-def _schedules(body: ApplyBody) -> tuple[ScheduleSpec, ...]:
-    try:
-        calendars = Calendars.of(body.calendars)
-    except BadCalendar as fault:
-        raise Unusable(f"calendar {body.calendars[fault.index].name}", _at(fault.keys, str(fault))) from fault
-    found: list[ScheduleSpec] = []
-    for each in body.schedules:
-        try:
-            found.append(spec_of(each, calendars, ""))
-        except BadPolicy as fault:
-            raise Unusable(f"schedule {each.namespace}/{each.name}", _at(fault.keys, str(fault))) from fault
-    return tuple(found)
 
 
 def _at(keys: Sequence[str | int], words: str) -> str:

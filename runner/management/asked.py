@@ -55,11 +55,11 @@ class Weighed:
     """Ask for an op that the owner works out from what the checkpoint holds.
 
     Attributes:
-        query: returns the steps to the change; either may raise a Problem.
+        query: returns the steps to the change, or to a further query; all of them may raise a Problem.
         again: asked for under a key whose result is on record, which is what will be answered.
     """
 
-    query: Callable[[sqlite3.Connection], Steps[Change]]
+    query: Callable[[sqlite3.Connection], Steps[Change] | Steps[Read]]
     again: Change
 
 

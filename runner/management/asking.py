@@ -9,7 +9,7 @@ from cluster.listener import Request
 from runner.checkpoint.marks import EventMark, RunMark
 from runner.checkpoint.ops import AcceptClock, CancelOp, Delete, SetEnabled, SetFrozen, Trigger
 from runner.management import backfilling, parameters, reading
-from runner.management.applying import ahead, preview, wanted
+from runner.management.applying import ahead, check, nothing, preview
 from runner.management.asked import Asked, Change, Read, Replacement, Weighed
 from runner.management.authorization import demand, demand_all
 from runner.management.bodies import (
@@ -115,10 +115,11 @@ def _next(request: Request) -> Asked:
 
 def _apply(request: Request) -> Asked:
     known(request, {"dry_run"})
-    what = wanted(body_of(request, ApplyBody), request.principal)
+    body = body_of(request, ApplyBody)
+    check(body, request.principal)
     if parameters.flag(request, "dry_run"):
-        return Read(partial(preview, what=what))
-    return Weighed(partial(ahead, what=what), again=Change(what.op))
+        return Read(partial(preview, body=body))
+    return Weighed(partial(ahead, body=body), again=Change(nothing))
 
 
 def _trigger(request: Request) -> Asked:

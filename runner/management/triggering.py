@@ -1,10 +1,9 @@
 """When a schedule is due, from a body to the op: its trigger, the span in which it plans, and what it excludes."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final, Self, TypeVar
 
 from runner.calendar import BadExpression, check_trigger, moment_ms
 from runner.calendar.exclusions import MAX_DATES, MAX_ENTRIES, Dates, Named, entry, exclusions
@@ -33,34 +32,39 @@ class BadCalendar(ValueError):
         self.keys = keys
 
 
-@dataclass(slots=True)
 class Calendars:
     """The named calendars of one apply, and how much of them its schedules have taken so far."""
 
-    named: Mapping[str, NamedDates]
-    dates: Mapping[str, tuple[Dates, ...]]
-    _carried: int = field(default=0)
+    def __init__(self) -> None:
+        self._named: dict[str, NamedDates] = {}
+        self._dates: dict[str, tuple[Dates, ...]] = {}
+        self._carried = 0
 
     @classmethod
-    def of(cls, bodies: Iterable[CalendarBody]) -> "Calendars":
-        """Return them checked.
+    def of(cls, bodies: Iterable[CalendarBody]) -> Self:
+        """Return all of them, checked; raises as `add`."""
+        found = cls()
+        for i, body in enumerate(bodies):
+            found.add(i, body)
+        return found
+
+    def add(self, index: int, body: CalendarBody) -> None:
+        """Take one more, which stands at `index` of its list.
 
         Raises:
-            BadCalendar: a name stands twice, or something in one is no date or range of dates, or too much.
+            BadCalendar: its name stands twice, something in it is no date or range of dates, or there is too much.
         """
-        named: dict[str, NamedDates] = {}
-        dates: dict[str, tuple[Dates, ...]] = {}
-        for i, body in enumerate(bodies):
-            if body.name in named:
-                raise BadCalendar(i, ("name",), "it stands twice; remove or rename one")
-            if len(body.dates) > MAX_DATES:
-                words = (
-                    f"{len(body.dates)} dates and ranges are too many; at most {MAX_DATES} is right: join neighbours"
-                )
-                raise BadCalendar(i, ("dates",), words)
-            named[body.name] = NamedDates(body.name, body.dates)
-            dates[body.name] = tuple(_date(i, j, text) for j, text in enumerate(body.dates))
-        return cls(named, dates)
+        if body.name in self._named:
+            raise BadCalendar(index, ("name",), "it stands twice; remove or rename one")
+        if len(body.dates) > MAX_DATES:
+            words = f"{len(body.dates)} dates and ranges are too many; at most {MAX_DATES} is right: join neighbours"
+            raise BadCalendar(index, ("dates",), words)
+        self._dates[body.name] = tuple(_date(index, i, text) for i, text in enumerate(body.dates))
+        self._named[body.name] = NamedDates(body.name, body.dates)
+
+    def dates(self, names: Iterable[str]) -> dict[str, tuple[Dates, ...]]:
+        """Return what some of them hold."""
+        return {name: self._dates[name] for name in names}
 
     def take(self, name: str, keys: Keys) -> NamedDates:
         """Return a calendar that a schedule is to carry.
@@ -68,9 +72,9 @@ class Calendars:
         Raises:
             BadPolicy: there is none of this name, or the schedules carry too much with it.
         """
-        found = self.named.get(name)
+        found = self._named.get(name)
         if found is None:
-            near = get_close_matches(name[:SHOWN_CHARS], sorted(self.named), n=1)
+            near = get_close_matches(name[:SHOWN_CHARS], sorted(self._named), n=1)
             right = f"did you mean {near[0]!r}?" if near else "define it beside the schedules, with its dates"
             raise BadPolicy(keys, f"there is no calendar {name[:SHOWN_CHARS]!r}; {right}")
         self._carried += len(found.dates)
@@ -93,6 +97,10 @@ def trigger_of(body: ScheduleBody) -> TriggerSpec:
         return _simple(TriggerBody(body.cron, body.every_s, body.at), body.timezone, ())
     if not 1 <= len(body.triggers) <= MAX_TRIGGERS:
         raise BadPolicy(("triggers",), f"{len(body.triggers)} triggers are out of range; 1 to {MAX_TRIGGERS} is right")
+    count = sum(len(each.at) for each in body.triggers if isinstance(each.at, tuple))
+    if count > MAX_INSTANTS:
+        words = f"{count} instants in all are too many; at most {MAX_INSTANTS} is right: make two schedules of it"
+        raise BadPolicy(("triggers",), words)
     parts = tuple(_simple(each, body.timezone, ("triggers", i)) for i, each in enumerate(body.triggers))
     return parts[0] if len(parts) == 1 else AnyOf(parts)
 
@@ -126,7 +134,7 @@ def excluded_of(body: ScheduleBody, calendars: Calendars) -> tuple[NamedDates, .
     for i, each in enumerate(entries):
         if isinstance(each, Named) and each.name not in taken:
             taken[each.name] = calendars.take(each.name, ("exclude", i))
-    _meant(("exclude",), partial(exclusions, entries, {name: calendars.dates[name] for name in taken}))
+    _meant(("exclude",), partial(exclusions, entries, calendars.dates(taken)))
     return tuple(taken.values())
 
 

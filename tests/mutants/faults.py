@@ -28,7 +28,8 @@ class Fault:
         edits: one; more where a hazard is closed twice and either guard alone is enough.
         walk: the walk of the exhaustive search that must find it, or None if none goes there.
         seed: one in which the simulation of the product finds it, where that takes long to look for.
-        left: why the simulation does not find it, and what does; None if it must.
+        left: why the simulation does not find it; None if it must.
+        test: a file below `tests/` that must find it, where neither simulation nor search do.
     """
 
     hazard: str
@@ -38,6 +39,7 @@ class Fault:
     walk: str | None = None
     seed: int | None = None
     left: str | None = None
+    test: str | None = None
 
 
 def read_faults(package: str) -> list[Fault]:
@@ -55,9 +57,10 @@ def _fault(
     walk: str | None = None,
     seed: int | None = None,
     left: str | None = None,
+    test: str | None = None,
     **edit: str,
 ) -> Fault:
-    return Fault(hazard, name, story, tuple(Edit(**each) for each in (edit, *also)), walk, seed, left)
+    return Fault(hazard, name, story, tuple(Edit(**each) for each in (edit, *also)), walk, seed, left, test)
 
 
 def misfits(fault: Fault) -> list[str]:

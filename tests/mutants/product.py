@@ -1,9 +1,10 @@
 """Put each fault of product.toml into a copy of the product, and print what finds it: `make mutants [ONLY=word]`.
 
 The simulator of the whole product runs seeds from 0 on (first the one that is known to find it, if the list names one)
-and must notice within 2,000; it gives up after LONGEST_S seconds of CPU, and that counts as missed; beside it stands what a walk of
-the exhaustive search says, where one goes there. Both stop at the first find. Words choose faults by name or hazard.
-Exit code 1 if a walk misses its fault, or the simulator one whose `left` does not say why.
+and must notice within 2,000; it gives up after LONGEST_S seconds of CPU, and that counts as missed, unless `left` says
+why: then it is not run. Beside it stands what a walk of the exhaustive search says, where one goes there, and a file of
+tests, where one is named. All stop at the first find. Words choose faults by name or hazard.
+Exit code 1 if a walk or a file misses its fault, or the simulator one whose `left` does not say why.
 """
 
 import os
@@ -32,6 +33,7 @@ class Verdict:
     simulated_s: float
     searched: str | None
     searched_s: float
+    tested: str | None = None
     outdated: str | None = None
 
 
@@ -39,19 +41,26 @@ def verdict(fault: Fault) -> Verdict:
     """Run both over a copy of the product with the fault in it."""
     outdated = misfits(fault)
     if outdated:
-        return Verdict(0, None, 0.0, None, 0.0, outdated[0])
+        return Verdict(0, None, 0.0, None, 0.0, outdated=outdated[0])
     with tempfile.TemporaryDirectory(dir=MEMORY) as home:
         faulty_copy(fault, Path(home))
         searched, searched_s = None, 0.0
         if fault.walk is not None:
             done, searched_s = _run(home, ["tests.search", fault.walk, "--first", "--jobs", "1"])
             searched = _wrong(done)
+        tested = (
+            None
+            if fault.test is None
+            else _broken(_run(home, ["pytest", "-q", "-x", "-n", "0", f"tests/{fault.test}"])[0])
+        )
+        if fault.left is not None:
+            return Verdict(0, None, 0.0, searched, searched_s, tested)
         known = [] if fault.seed is None else [str(fault.seed)]
         simulated, simulated_s = _run(home, ["tests.mutants.hunt", str(SEEDS), str(LONGEST_S), *known])
     seeds, _, what = _last_line(simulated).partition(" ")
     number = int(seeds) if seeds.isdigit() else 1
     found = (what or "it ends with an error") if simulated.returncode else None
-    return Verdict(number, found, simulated_s, searched, searched_s)
+    return Verdict(number, found, simulated_s, searched, searched_s, tested)
 
 
 def _run(home: str, module: list[str]) -> tuple[subprocess.CompletedProcess[str], float]:
@@ -65,6 +74,12 @@ def _run(home: str, module: list[str]) -> tuple[subprocess.CompletedProcess[str]
 
 def _last_line(done: subprocess.CompletedProcess[str]) -> str:
     return (done.stdout.splitlines() or done.stderr.splitlines() or [""])[-1]
+
+
+def _broken(done: subprocess.CompletedProcess[str]) -> str | None:
+    """Return the first test that failed."""
+    failed = [line for line in done.stdout.splitlines() if line.startswith("FAILED ")]
+    return failed[0].removeprefix("FAILED ") if done.returncode == 1 and failed else None
 
 
 def _wrong(done: subprocess.CompletedProcess[str]) -> str | None:
@@ -83,17 +98,19 @@ def told(fault: Fault, found: Verdict) -> str:
     spent = f"{found.simulated_s:.0f} s"
     missed = f"MISSED in {found.seeds} seeds, {spent}"
     simulated = f"seed {found.seeds - 1}, {spent}: {found.simulated[:110]}" if found.simulated else missed
+    simulated = f"left: {fault.left}" if fault.left else simulated
     searched = f"{found.searched_s:.0f} s in {fault.walk}: {found.searched[:110]}" if found.searched else "MISSED"
     searched = searched if fault.walk else "does not go there"
-    left = f"\n      left: {fault.left}" if fault.left else ""
-    return f"{fault.hazard:<4} {fault.name}\n      simulator: {simulated}\n      search:    {searched}{left}"
+    tested = f"\n      tests:     {found.tested or 'MISSED'}" if fault.test else ""
+    return f"{fault.hazard:<4} {fault.name}\n      simulator: {simulated}\n      search:    {searched}{tested}"
 
 
 def is_fine(fault: Fault, found: Verdict) -> bool:
     """Return whether the right one noticed."""
     simulated = found.simulated is not None or fault.left is not None
     searched = found.searched is not None or fault.walk is None
-    return simulated and searched and (fault.left is None or fault.walk is not None)
+    tested = found.tested is not None or fault.test is None
+    return simulated and searched and tested and (fault.left is None or bool(fault.walk or fault.test))
 
 
 def main(words: list[str]) -> int:

@@ -274,7 +274,6 @@ def put_schedule(db: sqlite3.Connection, row: ScheduleSpec, *, enabled: bool = T
         digest="d",
         enabled=enabled,
         definition_revision=2,
-        defined_ms=NOW_MS - 60_000,
         watermark_ms=NOW_MS,
         anchor_ms=NOW_MS - 60_000,
         slot_run_id=slot,

@@ -1,11 +1,14 @@
 """A whole definition of a schedule: from a body to the op, what is refused of it, and how it is listed."""
 
+import asyncio
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from runner.checkpoint.ops import AnyOf, Apply, At, CatchUp, Cron, Every, NamedDates
+from runner.management import applying
 from tests.unit.management.fakes import NOW_MS, Voter, cluster, decoded, put_schedule, spec
 from tests.unit.management.test_with_checkpoint import change, live_cluster
 
@@ -72,6 +75,7 @@ async def test_what_is_not_said_is_as_the_contract_has_it_and_allow_is_bounded()
         ({"every_s": None, "at": []}, "at: 0 instants are out of range; 1 to 1000 is right"),
         ({"every_s": None, "at": ["2026-01-01T00:00Z"] * 1_001}, "at: 1001 instants are out of range"),
         ({"every_s": None, "at": ["2026-01-01T00:00Z", "2026-01-01T01:00+01:00"]}, "at[1]: at '2026-01-01T01:00+01:00' is the same"),
+        ({"every_s": None, "triggers": [{"at": ["2026-01-01T00:00Z"] * 600}] * 2}, "triggers: 1200 instants in all are too many"),
         ({"every_s": None, "at": ["noon"]}, "at[0]: at 'noon' is not an instant"),
         ({"start": "noon"}, "start 'noon' is not an instant; write 2026-12-01T10:00:00Z"),
         ({"end": "2026-03-29T02:30", "timezone": "Europe/Berlin"}, "end '2026-03-29T02:30' is jumped over"),
@@ -137,6 +141,31 @@ async def test_what_the_schedules_of_one_apply_carry_is_bounded() -> None:
     )
     body["schedules"] = carrying[:7]
     assert (await voter.ask("POST", "/v1/apply", body)).status == 200
+
+
+@pytest.mark.parametrize("query", [{}, {"dry_run": "true"}])
+async def test_a_long_body_is_looked_at_in_slices(monkeypatch: pytest.MonkeyPatch, query: dict[str, str]) -> None:
+    voter, _ = cluster()
+    looked: list[None] = []
+
+    def counted(*said: Any) -> Any:
+        looked.append(None)
+        return original(*said)
+
+    original = applying.spec_of
+    monkeypatch.setattr(applying, "spec_of", counted)
+    beats: list[int] = []
+
+    def beat() -> None:
+        beats.append(len(looked))
+        if len(looked) < 100:
+            asyncio.get_running_loop().call_soon(beat)
+
+    asyncio.get_running_loop().call_soon(beat)
+    body = {"schedules": [EVERY | {"name": f"s{n}"} for n in range(100)]}
+    assert (await voter.ask("POST", "/v1/apply", body, **query)).status == 200
+    assert len(looked) == 100
+    assert max(after - before for before, after in pairwise(beats)) <= 1
 
 
 async def test_a_repeat_is_answered_with_the_first_result_though_nothing_would_be_left_to_run_now() -> None:
