@@ -4,10 +4,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from runner.checkpoint.birth import window_ms
+from runner.checkpoint.limits import MAX_WAITING
 from runner.checkpoint.ops import AnyOf, At, Cron, Every, ScheduleSpec, TriggerSpec
 from runner.checkpoint.records import Head, Schedule
 
 AT_HAS_PASSED: Final = "at_has_passed"
+TOO_MANY_INSTANTS: Final = "too_many_instants"
 
 
 def watermark_ms(spec: ScheduleSpec, stored: Schedule | None, head: Head) -> int:
@@ -33,6 +35,11 @@ def never_comes(spec: ScheduleSpec, stored: Schedule | None, head: Head) -> bool
         return False
     floor_ms = _floor_ms(spec, stored, head)
     return all(at_ms <= floor_ms for at_ms in _named(spec.trigger))
+
+
+def names_too_many(spec: ScheduleSpec) -> bool:
+    """Return whether `at` names more instants than may fall due in one look, whenever that is."""
+    return sum(1 for _ in _named(spec.trigger)) > MAX_WAITING
 
 
 def _first_left_ms(spec: ScheduleSpec, stored: Schedule | None, head: Head) -> int | None:

@@ -164,6 +164,8 @@ def _fault_in_edit(commit: Commit, edit: _Edit, ids: Container[str]) -> str | No
         return "target_too_large"
     if edit.spec.on_unknown == "retry" and edit.spec.delivery_deadline_s is None:
         return "retry_of_unknown"
+    if arming.names_too_many(edit.spec):
+        return arming.TOO_MANY_INSTANTS
     if not _is_within_limits(edit.spec):
         return "out_of_range"
     new_id = edit.spec.schedule_id

@@ -35,6 +35,7 @@ UNPROCESSABLE: Final = frozenset(
         "target_too_large",
         "too_many",
         "too_many_attempts",
+        "too_many_instants",
         "unknown_pool",
     }
 )
@@ -62,6 +63,7 @@ WORDS: Final = MappingProxyType(
         "terminal": "the run has ended",
         "too_many": f"one apply takes at most {MAX_SCHEDULES} schedules and {MAX_POOLS} pools, one backfill {MAX_WAITING} instants; split it",
         "too_many_attempts": f"one statement takes at most {MAX_ATTESTED} attempts; attest some of them one by one first",
+        "too_many_instants": f"one schedule names at most {MAX_WAITING} instants with `at`; write another schedule for the rest",
         "unknown_pool": "a schedule names a pool that neither the file nor the cluster has; add a [[pool]] or name one that exists",
     }
 )

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from runner.checkpoint import ops, queries
+from runner.checkpoint.limits import MAX_WAITING
 from runner.checkpoint.records import Schedule
 from runner.checkpoint.results import OpResult
 from tests.unit.checkpoint.book import HOUR_MS, Book, spec
@@ -62,6 +63,12 @@ def test_of_several_instants_those_within_the_window_are_armed_and_all_past_is_r
     assert row(book).watermark_ms == NOW_MS
     for gone in (ops.At((1_000, 2_000)), ops.AnyOf((ops.At((1_000,)), ops.At((2_000, 3_000))))):
         assert applied(new_book(), gone).reason == "at_has_passed"
+
+
+def test_no_definition_names_more_instants_than_one_look_may_find_due() -> None:
+    many = tuple(range(NOW_MS + 1, NOW_MS + MAX_WAITING + 1))
+    assert applied(new_book(), ops.At(many)).kind == "done"
+    assert applied(new_book(), ops.AnyOf((ops.At(many), ops.At((1,))))).reason == "too_many_instants"
 
 
 def test_only_what_a_definition_is_the_first_to_name_is_armed() -> None:
