@@ -11,7 +11,7 @@ from runner.calendar import Timing, next_run
 from runner.calendar.dst import DstPolicy
 from runner.calendar.exclusions import exclusions_of
 from runner.calendar.expression import parse
-from runner.checkpoint.ops import Cron, Every
+from runner.checkpoint.ops import AnyOf, Cron, Every
 
 START_MS: Final = 1_767_225_600_000
 STEP_MS: Final = 37 * 3_600_000
@@ -40,6 +40,12 @@ def schedules() -> Iterator[tuple[str, Timing]]:
     ):
         yield f"`{text}` without `{excluded}`", Timing(Cron(text), ZONE, exclusions=exclusions_of((excluded,)))
     yield "`* 2 25-31 3 */7`: never", Timing(Cron("* 2 25-31 3 */7"), ZONE)
+    usual = tuple(Cron(f"{minute} 3 * * *") for minute in range(16))
+    yield "16 triggers, usual ones", Timing(AnyOf(usual), ZONE)
+    rare = tuple(Cron(f"{minute} 0 29 2 */7") for minute in range(16))
+    yield "16 triggers, rare ones", Timing(AnyOf(rare), ZONE)
+    never = tuple(Cron(f"{minute}-59 2 25-31 3 */7") for minute in range(16))
+    yield "16 triggers, none of which ever fires", Timing(AnyOf(never), ZONE)
     yield (
         "`0 0 29 2 *`, all excluded: refused",
         Timing(Cron("0 0 29 2 *"), ZONE, exclusions=exclusions_of(("mon-sun 00:00-23:59",))),

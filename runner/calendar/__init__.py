@@ -14,13 +14,12 @@ from runner.calendar.timing import (
     next_run,
     occurrences,
 )
-from runner.calendar.trigger import Planned, check_trigger, next_after
+from runner.calendar.trigger import check_trigger
 
 __all__ = [
     "BadExpression",
     "Occurrence",
     "Plan",
-    "Planned",
     "Tally",
     "Timing",
     "Unrun",
@@ -28,7 +27,6 @@ __all__ = [
     "check_timing",
     "check_trigger",
     "moment_ms",
-    "next_after",
     "next_occurrence",
     "next_run",
     "occurrences",

@@ -1,6 +1,7 @@
 """All that decides when a schedule is due, in one place: each occurrence, run or skipped, with the rule that decided."""
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from heapq import merge
 from itertools import groupby, takewhile
@@ -13,10 +14,10 @@ from runner.calendar.expression import parse
 from runner.calendar.faults import BadExpression
 from runner.calendar.instants import LAST_S, REACH_S, instants, offset_s, stretches
 from runner.calendar.local_clock import comes_twice, is_second_pass, local_text, reading_text
-from runner.calendar.trigger import check_trigger, next_after
+from runner.calendar.trigger import check_trigger
 from runner.calendar.wall import DAY_S, SEARCH_DAYS
 from runner.calendar.zones import zone
-from runner.checkpoint.ops import AnyOf, At, Cron, TriggerSpec
+from runner.checkpoint.ops import AnyOf, At, Cron, Every, TriggerSpec
 
 MAX_SKIPS: Final = 150
 """How many skips are looked past for an occurrence that runs; an excluded stretch, however full, is a few of them."""
@@ -181,9 +182,16 @@ def _planned(timing: Timing, trigger: TriggerSpec, where: ZoneInfo, after_ms: in
                 rule = "fold" if comes_twice(instant.at_s * 1000, where) else None
             yield Occurrence(instant.at_s * 1000, rule, instant.skipped)
         return
-    while (found := next_after(trigger, timing.timezone, timing.anchor_ms, after_ms)) is not None:
-        yield Occurrence(found.at_ms)
-        after_ms = found.at_ms
+    yield from map(Occurrence, _elapsed(trigger, timing.anchor_ms, after_ms))
+
+
+def _elapsed(trigger: Every | At, anchor_ms: int, after_ms: int) -> Iterable[int]:
+    """Return the instants of a trigger that knows no clock on a wall, strictly after one, ascending."""
+    if isinstance(trigger, At):
+        return trigger.instants_ms[bisect_right(trigger.instants_ms, after_ms) :]
+    interval_ms = trigger.interval_s * 1000
+    first_ms = anchor_ms + max(1, (after_ms - anchor_ms) // interval_ms + 1) * interval_ms
+    return range(first_ms, LAST_S * 1000, interval_ms)
 
 
 def _at_ms(occurrence: Occurrence) -> int:

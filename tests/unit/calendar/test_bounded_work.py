@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.calendar import instants, next_after, wall
+from runner.calendar import instants, wall
 from runner.calendar.expression import parse
 from runner.calendar.wall import EPOCH_ORDINAL, SEARCH_DAYS, matching_day
 from runner.checkpoint.ops import Cron
 from tests.calendar.oracle import Text
+from tests.unit.calendar.asking import next_after
 
 NOW_MS = 1_796_049_486_589
 MOST_MONTHS = 49 * 12

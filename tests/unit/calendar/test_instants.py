@@ -9,7 +9,6 @@ from cronsim import CronSim
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.calendar import next_after
 from runner.calendar.dst import DstPolicy
 from runner.calendar.expression import parse
 from runner.calendar.instants import instants
@@ -18,6 +17,7 @@ from runner.checkpoint.ops import Cron, Every
 from tests.calendar.drawing import POLICIES, SINCE, UNTIL, disagreement
 from tests.calendar.drawing import expression as drawn
 from tests.calendar.oracle import changes
+from tests.unit.calendar.asking import next_after
 
 CHANGES = {  # a zone and a day (UTC) in whose neighbourhood its clock changes
     "Europe/Berlin": ("2025-03-30", "2025-10-26"),

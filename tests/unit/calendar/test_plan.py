@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.calendar import Plan, Timing, next_after
+from runner.calendar import Plan, Timing
 from runner.calendar import plan as plan_of
 from runner.calendar.exclusions import exclusions_of
 from runner.checkpoint.ops import AnyOf, At, CatchUp, Cron, Every, Missed, TriggerSpec
+from tests.unit.calendar.asking import next_after
 
 HOURLY = CatchUp()
 MINUTELY = Cron("* * * * *")

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from runner.calendar import BadExpression, check_trigger, next_after
+from runner.calendar import BadExpression, check_trigger
 from runner.checkpoint.ops import Cron
+from tests.unit.calendar.asking import next_after
 
 CASES: list[dict[str, Any]] = json.loads((Path(__file__).parents[2] / "cases" / "calendar.json").read_text())
 REFUSED = [case for case in CASES if case.get("expect_error")]
