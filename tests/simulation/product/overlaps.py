@@ -51,6 +51,10 @@ class Overlaps:
                 self._born_in_line(runs[run_id])
         for run_id in launched:
             self._launched(runs[run_id])
+        for schedule in self._rows.schedules.values():
+            slot = schedule["slot_run_id"]
+            holds = slot is None or (runs[slot]["state"] not in ENDED and not runs[slot]["beside"])
+            self._expect(holds, f"the slot of {schedule['name']} is held by a run that is over, or beside it: {slot}")
 
     def counted_beside(self, schedule_id: str) -> list[Row]:
         """Return the open runs beside a schedule's slot that its overlap counts."""

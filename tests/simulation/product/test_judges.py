@@ -7,6 +7,7 @@ from tests.linearizability.checker import check
 from tests.linearizability.history import Done, Operation, Unknown
 from tests.simulation.product.instants import Instants
 from tests.simulation.product.linear import Advance, Ask, Fence, Life, Permit, Seen, Standing, Told
+from tests.simulation.product.overlaps import Overlaps
 
 
 def schedule(watermark_ms: int, **changed: Any) -> dict[str, Any]:
@@ -85,3 +86,63 @@ def test_what_is_told_of_a_run_was_so_between_question_and_answer() -> None:
     assert check([*moves, asked(Told(state="Pending"), True, 7, 8)], Life()), "a stale read"
     assert check([*moves, asked(Told(cancelled=True), True, 7, 8)], Life()), "a cancel that was lost"
     assert check([*moves, asked(Told(state="Active"), True, 2, 4)], Life()), "before it was so"
+
+
+class Open:
+    """Rows of one schedule, as far as overlap looks at them; what is found wrong with them."""
+
+    def __init__(self, **spec: Any) -> None:
+        self.found: list[str] = []
+        self.runs: dict[str, dict[str, Any]] = {}
+        self.overlaps = Overlaps(self)  # type: ignore[arg-type]  # the few members that it asks for
+        self.schedules: dict[str, dict[str, Any]] = {}
+        self.define(1, **spec)
+
+    def define(self, revision: int, **spec: Any) -> None:
+        row = {"schedule_id": "s", "name": "e", "definition_revision": revision, "spec": spec, "slot_run_id": None}
+        self.schedules["s"] = row
+        self.overlaps.defined(row)
+
+    def command(self, *born: str, beside: int = 0, launched: tuple[str, ...] = ()) -> list[str]:
+        """Let runs be born or launched, and return what is wrong with that."""
+        self.found.clear()
+        self.overlaps.begin()
+        for run_id in born:
+            revision = self.schedules["s"]["definition_revision"]
+            row = {"run_id": run_id, "schedule_id": "s", "schedule": "e", "schedule_revision": revision, "apart": 0}
+            self.runs[run_id] = {**row, "state": "Pending", "beside": beside, "trigger_id": None}
+        for run_id in launched:
+            self.runs[run_id] = {**self.runs[run_id], "state": "Active"}
+        self.overlaps.end(list(born), list(launched))
+        return self.found
+
+    def _expect(self, holds: object, what: str) -> None:
+        self.found += [] if holds else [what]
+
+
+def test_more_than_a_policy_lets_wait_or_run_is_seen() -> None:
+    rows = Open(overlap="queue_one")
+    assert rows.command("a", "b") == [], "a batch that found the slot free"
+    assert rows.command("c"), "one waits already"
+    rows = Open(overlap="queue_all", queue_limit=2)
+    assert rows.command("a", launched=("a",)) == rows.command("b") == rows.command("c") == []
+    assert rows.command("d", "e")
+    rows = Open(overlap="skip")
+    assert rows.command("a") == []
+    assert rows.command("b")
+    rows = Open(overlap="allow", max_concurrent=2)
+    assert rows.command("a", "b", beside=1, launched=("a", "b")) == []
+    assert rows.command("c", beside=1)
+    assert Open(overlap="skip").command("a", beside=1), "nobody goes beside under skip"
+
+
+def test_a_launch_beside_what_an_earlier_policy_let_run_is_seen() -> None:
+    rows = Open(overlap="allow", max_concurrent=2)
+    rows.command("a", beside=1, launched=("a",))
+    rows.define(2, overlap="queue_one")
+    assert rows.command("b") == []
+    assert rows.command(launched=("b",))
+    rows.define(3, overlap="allow", max_concurrent=3)
+    assert rows.command(launched=("b",)) == []
+    rows.schedules["s"]["slot_run_id"] = "a"
+    assert rows.command(), "a run beside holds the slot"
