@@ -3,13 +3,13 @@
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice, takewhile
+from itertools import takewhile
 from typing import Final, Literal
 
-from runner.calendar.tally import Tally, tallies
+from runner.calendar.tally import Tally, pieces, tallies
 from runner.calendar.timing import Occurrence, Timing, next_run, occurrences
 from runner.checkpoint.birth import LATENESS_MS
-from runner.checkpoint.ops import AnyOf, At, CatchUp, Missed
+from runner.checkpoint.ops import CatchUp, Missed
 
 # What one call may do stays within some milliseconds: instants that are walked over, ranges, and days that are counted.
 MAX_COUNTED: Final = 5_000
@@ -43,7 +43,7 @@ def plan(timing: Timing, catch_up: CatchUp, watermark_ms: int, now_ms: int) -> P
 
     Instants at most 60 s late all run. Of older ones, those within the window run as the policy says, and the rest is
     missed; what is excluded or falls into a gap is skipped for that reason. The work of one call is bounded: long
-    stretches are counted, not walked over, except those of a union (`MAX_COUNTED`); `until_ms` says how far it came.
+    stretches are counted, not walked over, except those of a union; `until_ms` says how far it came.
 
     Raises:
         BadExpression: as `occurrences`.
@@ -82,14 +82,16 @@ def skip(timing: Timing, watermark_ms: int, until_ms: int, reason: Unrun) -> Pla
 
 
 def _counted(timing: Timing, after_ms: int, until_ms: int) -> tuple[list[Tally], int]:
-    """Return what is planned in `(after_ms, until_ms]` as ranges, and how far one call came with it."""
-    if isinstance(timing.trigger, At | AnyOf):
-        walked = list(islice(_between(timing, after_ms, until_ms), MAX_COUNTED))
-        reached_ms = walked[-1].at_ms if len(walked) == MAX_COUNTED else until_ms
-        return _joined(Tally(each.at_ms, each.at_ms, 1, each.skipped) for each in walked), reached_ms
+    """Return what is planned in `(after_ms, until_ms]`, a day or less at a time, and how far one call came with it."""
     until_ms = min(until_ms, after_ms + LONGEST_LOOK_MS)
-    found = list(islice(tallies(timing, after_ms, until_ms), MAX_RANGES))
-    return found, found[-1].last_ms if len(found) == MAX_RANGES else until_ms
+    found: list[Tally] = []
+    ranges = 0
+    for each in pieces(timing, after_ms, until_ms):
+        ranges += not found or found[-1].skipped != each.skipped
+        if ranges > MAX_RANGES or len(found) == MAX_COUNTED:
+            return found, found[-1].last_ms
+        found.append(each)
+    return found, until_ms
 
 
 def _between(timing: Timing, after_ms: int, until_ms: int) -> Iterator[Occurrence]:
@@ -145,8 +147,10 @@ def _newest(timing: Timing, late: Sequence[Tally], keep: int) -> tuple[list[Tall
 
 def _last(timing: Timing, within: Tally, count: int) -> list[int]:
     """Return the last instants of a range that run."""
+    if within.count == 1:
+        return [within.last_ms]
     after_ms = within.first_ms - 1
-    if count < within.count and not isinstance(timing.trigger, At | AnyOf):
+    if count < within.count:
         # The nearest whole second after which there are still enough.
         low_s, high_s = after_ms // 1000, within.last_ms // 1000
         while low_s < high_s:
@@ -168,14 +172,3 @@ def _missed(ranges: Iterable[Tally], due: Sequence[int] = ()) -> tuple[Missed, .
         else:
             found[-1] = Missed(last.first_ms, each.last_ms, last.count + each.count, reason)
     return tuple(found)
-
-
-def _joined(ranges: Iterable[Tally]) -> list[Tally]:
-    found: list[Tally] = []
-    for each in ranges:
-        if found and found[-1].skipped == each.skipped:
-            last = found[-1]
-            found[-1] = Tally(last.first_ms, each.last_ms, last.count + each.count, each.skipped)
-        else:
-            found.append(each)
-    return found

@@ -1,6 +1,7 @@
 """Counting must find what walking finds, and must not walk."""
 
 import random
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import groupby, takewhile
 
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.calendar import Timing, occurrences, tally
+from runner.calendar import Occurrence, Timing, occurrences, tally
 from runner.calendar.exclusions import exclusions_of
 from runner.calendar.expression import parse
 from runner.calendar.tally import Tally, tallies
@@ -20,6 +21,7 @@ from tests.calendar.drawing import expression as drawn
 DAY_MS = 86_400_000
 EXCLUDED = ["2026-03-28", "2026-10-24..2026-10-25", "sat,sun", "sun 02:00-03:00", "sat 23:00-02:30", "1-5 09:00-17:00"]
 PLACES = ["2026-03-29T01:00Z", "2026-10-25T01:00Z", "2026-06-30T12:00Z", "2010-11-07T02:31Z", "2018-11-04T03:00Z"]
+PLACES += ["2011-12-30T10:00Z", "2026-04-04T15:00Z", "2026-10-03T15:30Z"]  # Apia left out a day; Lord Howe: half hours
 
 
 def ms(text: str) -> int:
@@ -39,7 +41,7 @@ def walked(timing: Timing, after_ms: int, until_ms: int) -> list[Tally]:
         st.integers(600, 100_000).map(Every),
         st.sampled_from([Cron("*/20 30 1-3 * * *"), At((ms("2026-10-25T01:30Z"),))]),
     ),
-    st.sampled_from(["Europe/Berlin", "America/St_Johns", "America/Sao_Paulo", "UTC"]),
+    st.sampled_from(["Europe/Berlin", "America/St_Johns", "America/Sao_Paulo", "Pacific/Apia", "Australia/Lord_Howe"]),
     st.sampled_from(POLICIES),
     st.lists(st.sampled_from(EXCLUDED), max_size=3),
     st.sampled_from(PLACES),
@@ -77,6 +79,26 @@ def test_thirty_days_of_seconds_are_counted_without_a_walk(
     assert sum(each.count for each in found) == 30 * 86_400
     assert len(found) == (10 if texts else 1)
     assert sum(each.count for each in found if each.skipped) == (9 * 86_400 if texts else 0)
+
+
+@pytest.mark.parametrize(("month", "left_out"), [(3, 0), (10, 3_600)])
+def test_a_fixed_time_job_is_walked_over_only_where_the_clock_is_moved(
+    month: int, left_out: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = 0
+
+    def watched(timing: Timing, after_ms: int) -> Iterator[Occurrence]:
+        nonlocal seen
+        for each in occurrences(timing, after_ms):
+            seen += 1
+            yield each
+
+    monkeypatch.setattr(tally, "occurrences", watched)
+    after_ms = int(datetime(2026, month, 5, tzinfo=UTC).timestamp() * 1000) - 1
+    every_second = Timing(Cron("* 0-59 0-23 * * *"), "Europe/Berlin")
+    (found,) = tallies(every_second, after_ms, after_ms + 30 * DAY_MS)
+    assert found.count == 30 * 86_400 - left_out
+    assert 3_600 <= seen <= 7_210
 
 
 @settings(deadline=None)
