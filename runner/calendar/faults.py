@@ -3,7 +3,18 @@
 from typing import Literal
 
 Key = Literal[
-    "cron", "every", "at", "timezone", "dst_gap", "dst_fold", "exclude", "calendars", "jitter", "start", "end"
+    "cron",
+    "every",
+    "at",
+    "timezone",
+    "dst_gap",
+    "dst_fold",
+    "exclude",
+    "calendars",
+    "jitter",
+    "start",
+    "end",
+    "triggers",
 ]
 
 

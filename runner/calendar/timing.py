@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 from runner.calendar.dst import DEFAULT, DstPolicy
 from runner.calendar.exclusions import NONE, Exclusions
 from runner.calendar.expression import parse
-from runner.calendar.faults import BadExpression
+from runner.calendar.faults import BadExpression, Key
 from runner.calendar.instants import LAST_S, REACH_S, instants, offset_s, stretches
 from runner.calendar.local_clock import comes_twice, is_second_pass, local_text, reading_text
 from runner.calendar.trigger import check_trigger
@@ -126,20 +126,40 @@ def check_timing(timing: Timing, now_ms: int) -> None:
         BadExpression: it cannot; the text is one line for a person.
     """
     check_trigger(timing.trigger, timing.timezone)
+    _check_bounds(timing)
     if next_run(timing, now_ms) is not None:
         return
     first = next_occurrence(timing, now_ms)
     if first is None and next_occurrence(replace(timing, start_ms=None, end_ms=None), now_ms) is not None:
-        raise BadExpression("end", "nothing would run: nothing is planned between now, or start, and end; move end")
+        key: Key = "start" if timing.end_ms is None else "end"
+        told = " and ".join(
+            f"{name} {local_text(at_ms, zone(timing.timezone))}"
+            for name, at_ms in (("start", timing.start_ms), ("end", timing.end_ms))
+            if at_ms is not None
+        )
+        raise BadExpression(key, f"nothing would run: from now on nothing is planned within {told}; move {key}")
     if first is None:
         if isinstance(timing.trigger, Cron) and now_ms // 1000 < LAST_S - REACH_S:
             cron, years = timing.trigger.expression, SEARCH_DAYS // 366
             why = f"for {years} years the clock of {timing.timezone} jumps over it each time"
             raise BadExpression("cron", f"cron {cron!r} never comes: {why}; name another time of day")
         return
-    key: Literal["exclude", "dst_gap"] = "exclude" if first.skipped == "excluded" else "dst_gap"
+    key = "exclude" if first.skipped == "excluded" else "dst_gap"
     at = local_text(first.at_ms, zone(timing.timezone))
     raise BadExpression(key, f"nothing would run: all is skipped from {at} on, as far as one looks; loosen {key}")
+
+
+def _check_bounds(timing: Timing) -> None:
+    bounds: tuple[tuple[Literal["start", "end"], int | None], ...] = (
+        ("start", timing.start_ms),
+        ("end", timing.end_ms),
+    )
+    for key, at_ms in bounds:
+        if at_ms is not None and not 0 <= at_ms < LAST_S * 1000:
+            raise BadExpression(key, f"{key} {at_ms} ms lies outside the years 1970 to 9995")
+    if timing.start_ms is not None and timing.end_ms is not None and timing.end_ms < timing.start_ms:
+        start, end = (local_text(at_ms, zone(timing.timezone)) for at_ms in (timing.start_ms, timing.end_ms))
+        raise BadExpression("end", f"end {end} is before start {start}; swap them, or leave one out")
 
 
 def because(timing: Timing, occurrence: Occurrence) -> str | None:

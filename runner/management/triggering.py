@@ -7,12 +7,11 @@ from typing import Final, Self, TypeVar
 
 from runner.calendar import BadExpression, check_trigger, moment_ms
 from runner.calendar.exclusions import MAX_DATES, MAX_ENTRIES, Dates, Named, entry, exclusions
+from runner.calendar.trigger import MAX_INSTANTS, MAX_TRIGGERS
 from runner.checkpoint.ops import AnyOf, At, Cron, Every, NamedDates, TriggerSpec
 from runner.management.bodies import CalendarBody, ScheduleBody, TriggerBody
 from runner.management.policies import BadPolicy
 
-MAX_INSTANTS: Final = 1_000
-MAX_TRIGGERS: Final = 16
 MAX_CARRIED: Final = 50_000
 """Dates that the schedules of one apply may carry, since each keeps those of the calendars that it names."""
 SHOWN_CHARS: Final = 60

@@ -10,11 +10,12 @@ from fencepost import file_forms, toml_file
 from fencepost.duration import milliseconds
 from fencepost.schedule_file import load_schedules
 from runner.calendar.exclusions import MAX_DATES, MAX_ENTRIES
+from runner.calendar.trigger import MAX_INSTANTS, MAX_TRIGGERS
 from runner.checkpoint.limits import MAX_CALENDARS, MAX_JITTER_MS, MAX_SCHEDULES, MAX_WAITING, MAX_WINDOW_S
 from runner.checkpoint.scheduling import DEFAULT_POOL_LIMIT
 from runner.management.defining import MAX_TARGET_BYTES
 from runner.management.policies import DEFAULT_CONCURRENT, DEFAULT_QUEUED
-from runner.management.triggering import MAX_CARRIED, MAX_INSTANTS, MAX_TRIGGERS
+from runner.management.triggering import MAX_CARRIED
 from worker.engine.command import PASSED_ON
 from worker.engine.process import Limits
 
