@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import Final, Literal
 
 from runner.calendar.tally import Tally, pieces, tallies
@@ -124,6 +124,10 @@ def _newer(
     if until_ms >= late_ms:
         return 0
     count = 0
+    for each in islice(pieces(timing, until_ms, min(late_ms, until_ms + LONGEST_LOOK_MS)), MAX_COUNTED):
+        count, until_ms = count + (each.count if each.skipped is None else 0), each.last_ms
+        if count >= places:
+            return places
     while count < places and (found := next_run(timing, until_ms)) is not None and found.at_ms <= late_ms:
         count, until_ms = count + 1, found.at_ms
     return count

@@ -22,6 +22,7 @@ from runner.checkpoint.ops import AnyOf, At, Cron, Every, TriggerSpec
 MAX_SKIPS: Final = 150
 """How many skips are looked past for an occurrence that runs; an excluded stretch, however full, is a few of them."""
 
+HOUR_S: Final = 3_600
 Rule = Literal["gap", "fold", "excluded"]
 Skip = Literal["dst_gap", "excluded"]
 
@@ -191,14 +192,16 @@ def _planned(timing: Timing, trigger: TriggerSpec, where: ZoneInfo, after_ms: in
             yield min(same, key=lambda each: each.skipped is not None)  # it runs if any of them runs it
         return
     if isinstance(trigger, Cron):
-        quiet_until_s = after_ms // 1000
+        quiet_until_s = asked_until_s = after_ms // 1000
         for instant in instants(parse(trigger.expression), where, after_ms // 1000, timing.policy):
             rule: Rule | None = None
             if instant.made_up or instant.skipped is not None:
                 rule = "gap"
             elif instant.at_s >= quiet_until_s:
                 # Whatever the clock shows twice is less than a day away from a change of it.
-                quiet_until_s = instant.at_s + (DAY_S if is_quiet(where, instant.at_s) else 0)
+                if instant.at_s >= asked_until_s:
+                    quiet_until_s = instant.at_s + (DAY_S if is_quiet(where, instant.at_s) else 0)
+                    asked_until_s = instant.at_s + HOUR_S  # near a change the question is dear: not for each instant
                 rule = "fold" if comes_twice(instant.at_s * 1000, where) else None
             yield Occurrence(instant.at_s * 1000, rule, instant.skipped)
         return
