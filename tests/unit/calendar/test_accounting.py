@@ -82,7 +82,7 @@ def drawn(draw: st.DrawFn) -> Drawn:
         ),
     )
     edges = st.sampled_from([0, 60_000, 60_001, 3_600_000, 3_600_001, 86_400_000, 86_400_001])
-    edgy = st.builds(lambda halves, edge: halves * 30 * MINUTE_MS + edge, st.integers(0, 144), edges)
+    edgy = st.builds(lambda halves, edge: min(halves * 30 * MINUTE_MS + edge, span_ms), st.integers(0, 192), edges)
     looks = draw(st.lists(st.integers(0, span_ms) | edgy, min_size=1, max_size=8))
     return Drawn(schedule, begin, [min(look, span_ms) for look in looks])
 
