@@ -3,9 +3,11 @@
 import pytest
 
 from runner.calendar import Plan, Timing
+from runner.calendar import plan as plan_of
 from runner.calendar import skip as skip_of
-from runner.calendar.planning import LONGEST_LOOK_MS, MAX_COUNTED, Unrun
-from runner.checkpoint.ops import AnyOf, Cron, Every, Missed, TriggerSpec
+from runner.calendar.exclusions import exclusions_of
+from runner.calendar.planning import LONGEST_LOOK_MS, MAX_COUNTED, MAX_RANGES, Unrun
+from runner.checkpoint.ops import AnyOf, CatchUp, Cron, Every, Missed, TriggerSpec
 from tests.unit.calendar.test_plan import plan
 
 MINUTE_MS, HOUR_MS = 60_000, 3_600_000
@@ -52,3 +54,17 @@ def test_where_nothing_fell_due_the_watermark_moves_alone(trigger: Cron | Every)
     assert skip(trigger, "UTC", 0, 1_000, 59_000, "restored").missed == ()
     assert skip(trigger, "UTC", 0, 1_000, 59_000, "restored").until_ms == 59_000
     assert skip(trigger, "UTC", 0, 59_000, 1_000, "restored").until_ms == 59_000
+
+
+def test_skips_of_many_reasons_in_turn_are_taken_in_bounded_steps() -> None:
+    odd_hours = exclusions_of(tuple(f"mon-sun {hour:02d}:00-{hour:02d}:30" for hour in range(1, 24, 2)))
+    timing = Timing(Cron("0 * * * *"), "UTC", exclusions=odd_hours)
+    watermark_ms, ranges = 0, []
+    while watermark_ms < 60 * 24 * HOUR_MS:
+        found = plan_of(timing, CatchUp(), watermark_ms, 70 * 24 * HOUR_MS)
+        assert 0 < len(found.missed) <= MAX_RANGES
+        watermark_ms, ranges = found.until_ms, [*ranges, *found.missed]
+        if len(ranges) >= 60 * 24:
+            break
+    assert [each.first_ms for each in ranges[: 60 * 24]] == [hour * HOUR_MS for hour in range(1, 60 * 24 + 1)]
+    assert {each.reason for each in ranges} == {"excluded", "missed_window"}

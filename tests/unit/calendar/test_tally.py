@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runner.calendar import Occurrence, Timing, occurrences, tally
+from runner.calendar.dst import DstPolicy
 from runner.calendar.exclusions import exclusions_of
 from runner.calendar.expression import parse
 from runner.calendar.tally import Tally, tallies
@@ -126,3 +127,10 @@ def test_an_empty_time_and_one_beyond_the_calendar_hold_nothing() -> None:
         assert list(tallies(timing, 5_000, 5_000)) == []
         assert list(tallies(timing, 5_000, 4_000)) == []
         assert list(tallies(timing, 253_399_999_000_000, 253_400_000_000_000)) == []
+
+
+def test_a_day_that_ends_shortly_before_a_reading_comes_again_counts_its_last_passes() -> None:
+    changed_ms = ms("2026-10-25T01:00Z")
+    timing = Timing(Cron("0-59 0-23 * * *"), "Europe/Berlin", policy=DstPolicy(fold="last"))
+    after_ms, until_ms = changed_ms - DAY_MS - 1_800_001, changed_ms + 7_200_000
+    assert list(tallies(timing, after_ms, until_ms)) == walked(timing, after_ms, until_ms)
