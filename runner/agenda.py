@@ -11,7 +11,7 @@ from runner.checkpoint.records import Head, Schedule
 
 # Plans of one schedule that one command may chain: a cron that was down for long takes several (calendar.planning).
 MAX_CHAINED: Final = 2
-# Instants that one turn walks over before it lets the rest wait, give or take one schedule's: some 50 ms of work.
+# Instants that one turn walks over before it lets the rest wait, give or take one schedule's: a tenth of a second at most.
 MAX_WALKED: Final = 5_000
 INSTANTS_A_DAY: Final = 6  # to count a day takes as long as to walk over so many
 DAY_MS: Final = 86_400_000

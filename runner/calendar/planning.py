@@ -11,7 +11,8 @@ from runner.calendar.timing import Occurrence, Timing, next_run, occurrences
 from runner.checkpoint.birth import LATENESS_MS
 from runner.checkpoint.ops import CatchUp, Missed
 
-# What one call may do stays within some milliseconds: instants that are walked over, ranges, and days that are counted.
+# What one call may do stays within a tenth of a second, mostly far below: instants that are walked over, ranges, days
+# that are counted.
 MAX_COUNTED: Final = 5_000
 MAX_RANGES: Final = 500
 LONGEST_LOOK_MS: Final = 100 * 86_400_000
