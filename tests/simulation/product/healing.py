@@ -38,18 +38,23 @@ class Healing:
         if not await self._until(lambda: all(each.done() for each in self._acting.asking), ASKING_S, "end of asking"):
             return
         await self._acting.ask(self._acting.people.settle())
-        for _ in range(STOPS):
-            if await self._until(self._at_rest, LASTING_S, None):
-                break
-            await self._acting.ask(self._acting.people.stop_what_lasts())
+        await self._stop_what_lasts()
         if not await self._until(self._at_rest, REST_S, "rest after healing"):
             for what in self._unrest()[:5]:
                 world.note(f"not at rest: {what}")
             return
         await self._acting.ask(self._acting.people.prove_progress())
         if await self._until(self._made_progress, PROGRESS_S, "fresh run after healing"):
+            await self._stop_what_lasts()  # what found room only now
             await self._until(self._at_rest, PROGRESS_S, "rest at the end")
             world.checker.at_end()
+
+    async def _stop_what_lasts(self) -> None:
+        """Let people stop work that does not end by itself, until all is at rest or they give up."""
+        for _ in range(STOPS):
+            if await self._until(self._at_rest, LASTING_S, None):
+                return
+            await self._acting.ask(self._acting.people.stop_what_lasts())
 
     def _put_right(self) -> None:
         world = self._world
@@ -144,8 +149,7 @@ class Healing:
         return all(lasting[host] >= world.plan.slots for host in world.working)
 
     def _made_progress(self) -> bool:
+        """Whether the fresh run has ended well, or waits as it may: for capacity or room that people hold."""
         name = self._acting.people.fresh
         runs = [run for run in self._world.checker.rows.runs.values() if run["schedule"] == name]
-        return any(
-            run["state"] == "Succeeded" or (run["state"] == "Pending" and self._workers_are_full()) for run in runs
-        )
+        return any(run["state"] == "Succeeded" or (run["state"] == "Pending" and self._may_stay(run)) for run in runs)
