@@ -1,7 +1,7 @@
 """The next planned instant of every enabled schedule, worked out a few at a time while the owner drives."""
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from itertools import count, islice
@@ -68,15 +68,22 @@ class Aims:
             self.known.pop(schedule_id, None)
             self._line[schedule_id] = None
 
-    def wanted(self, now_ms: int) -> tuple[str, ...]:
-        """Return the schedules that this turn has to read: those due longest, and the first in line."""
+    def wanted(self, now_ms: int, is_aside: Callable[[str], bool] = lambda _: False) -> tuple[str, ...]:
+        """Return the schedules that this turn has to read: those due longest, and the first in line.
+
+        Args:
+            is_aside: whether a schedule's plan is set aside; however many are, they keep no other one waiting.
+        """
         in_line = tuple(islice(self._line, MAX_AIMED))
         reached: list[_Entry] = []
-        while len(reached) < MAX_DUE and (next_ms := self.next_look_ms) is not None and next_ms <= now_ms:
+        found: list[str] = []
+        while len(found) < MAX_DUE and (next_ms := self.next_look_ms) is not None and next_ms <= now_ms:
             reached.append(heappop(self._heap))
+            if not is_aside(reached[-1].schedule_id):
+                found.append(reached[-1].schedule_id)
         for entry in reached:
             heappush(self._heap, entry)  # it counts until the commit of what is planned of it
-        return (*(entry.schedule_id for entry in reached), *in_line)
+        return (*found, *in_line)
 
     def take(self, rows: Iterable[Schedule]) -> list[tuple[str, str]]:
         """Work out the aims of some rows, `MAX_AIMED` at most; returns the schedules that cannot be planned, and why."""

@@ -25,6 +25,11 @@ def subject_of(op: Op) -> Subject:
             return (kind,)
 
 
+def plan_of(schedule_id: str) -> Subject:
+    """Return the subject of a schedule's plan before it is drafted."""
+    return (Materialise.__name__, schedule_id)
+
+
 def claim_of(candidate: Claimable) -> Subject:
     """Return the subject of a claim before it is drafted: a run that cannot be claimed takes no worker's room."""
     return (ClaimOp.__name__, candidate.run_id, str(candidate.attempt))

@@ -13,6 +13,7 @@ import structlog
 
 from cluster.outcome import NotApplied, OutcomeUnknown, Why
 from cluster.ports import Clock
+from runner.aside import plan_of
 from runner.checkpoint import ops
 from runner.checkpoint.ops import Op
 from runner.checkpoint.records import AttemptState
@@ -205,13 +206,14 @@ class Loop:
 
     def _wants(self, tenure: Tenure, entries: Sequence[Entry], now_ms: int) -> Wants:
         edited = [edited_by(entry.op) for entry in entries]
+        served_s = tenure.served.served_s
         return Wants(
             now_ms=now_ms,
             edited=frozenset().union(*edited),
             enabled=not tenure.aims.listed,
-            schedules=tenure.aims.wanted(now_ms),
+            schedules=tenure.aims.wanted(now_ms, lambda one: tenure.aside.holds(plan_of(one), served_s)),
             roomy=tuple(one for one in tenure.contacts if one.slots > 0),
-            served_s=tenure.served.served_s,
+            served_s=served_s,
             poll_s=self._timing.poll_s,
             walk=tenure.walk,
             retention_after=tenure.retention_after,

@@ -26,7 +26,7 @@ def row(book: Book) -> Schedule:
 
 def backfill(book: Book, *instants_ms: int, **changes: object) -> OpResult:
     said: dict[str, object] = {"name": "tick", "schedule_revision": row(book).definition_revision, **changes}
-    return book.do(ops.Backfill(book.operation(), "demo", instants=instants_ms, **said))  # type: ignore[arg-type]
+    return book.do(ops.Backfill(book.operation(), "demo", instants=instants_ms, **said))
 
 
 def switch(book: Book, *, enabled: bool, catch_up: bool = False) -> OpResult:

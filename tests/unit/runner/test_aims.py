@@ -13,6 +13,7 @@ import pytest
 from runner import agenda
 from runner import aims as aims_module
 from runner.aims import MAX_AIMED, MAX_DUE, SPARE, Aims
+from runner.aside import plan_of, subject_of
 from runner.checkpoint import ops
 from runner.checkpoint.ops import Cron, Every
 from runner.checkpoint.records import Run, Schedule, SkipRange
@@ -92,6 +93,23 @@ def test_a_pulse_touches_what_is_due_however_many_schedules_there_are(monkeypatc
         touched.clear()
         assert aims.wanted(NOON_MS + 30_000) == ("s0", "s1", "s2")
         assert len(touched) == 3
+
+
+def test_however_many_are_set_aside_the_others_are_read() -> None:
+    rows = [schedule(f"s{n:04}", Every(1)) for n in range(MAX_DUE)] + [schedule("late", Every(9))]
+    aims = Aims()
+    for row in rows:
+        aims.take([row])
+    now_ms = NOON_MS + 10_000
+    assert "late" not in aims.wanted(now_ms)
+    for _ in range(2):
+        assert aims.wanted(now_ms, lambda one: one != "late") == ("late",)
+    assert len(aims.wanted(now_ms)) == MAX_DUE, "they are due still"
+
+
+def test_a_plan_is_known_by_its_schedule_before_and_after_it_is_drafted() -> None:
+    plan = ops.Materialise("s1", schedule_revision=5, after_ms=1, until_ms=2, missed=(), due=())
+    assert subject_of(plan) == plan_of("s1")
 
 
 def test_what_is_outdated_does_not_pile_up() -> None:
